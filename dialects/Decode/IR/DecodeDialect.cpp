@@ -1,0 +1,56 @@
+//===- DecodeDialect.cpp - The decode dialect ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Decode/IR/DecodeDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::decode;
+
+#include "dialects/Decode/IR/DecodeDialect.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Decode/IR/DecodeTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Decode/IR/DecodeOps.cpp.inc"
+
+void DecodeDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Decode/IR/DecodeTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Decode/IR/DecodeOps.cpp.inc"
+      >();
+}
+
+LogicalResult LoopOp::verify() {
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 3 ||
+      !isa<kv::StepType>(block.getArgument(0).getType()) ||
+      !isa<kv::CacheType>(block.getArgument(1).getType()) ||
+      !isa<SamplingType>(block.getArgument(2).getType()))
+    return emitOpError("the block takes a !kv.step, a !kv.cache and a "
+                       "!decode.sampling");
+  auto yield = dyn_cast_or_null<YieldOp>(
+      block.mightHaveTerminator() ? block.getTerminator() : nullptr);
+  if (!yield)
+    return emitOpError("the body ends in decode.yield");
+  if (yield.getCache().getType() != block.getArgument(1).getType())
+    return yield.emitOpError("yields a cache of another type than the loop's");
+  return kv::verifyLinearUse(*this);
+}
+
+LogicalResult SampleOp::verify() {
+  auto logits = cast<RankedTensorType>(getLogits().getType());
+  auto ids = cast<RankedTensorType>(getIds().getType());
+  if (logits.getRank() != 2 || ids.getRank() != 1)
+    return emitOpError("logits are [rows, vocabulary], ids [rows]");
+  return success();
+}

@@ -1,0 +1,102 @@
+//===- LLMAttrs.td - Weight formats ------------------------*- tablegen -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_ATTRS
+#define LLM_ATTRS
+
+include "dialects/LLM/IR/LLMDialect.td"
+include "dialects/LLM/IR/LLMInterfaces.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class LLM_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<LLM_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def LLM_SpanAttr : LLM_Attr<"Span", "span"> {
+  let summary = "Bytes in a file";
+  let description = [{
+    `file` is a path as the tool was given it (relative to its working
+    directory, or absolute). `hash` is the XXH3-64 of the bytes in 16 hex
+    digits; it identifies the content, wherever it lies.
+
+    ```mlir
+    #llm.span<"model.onnx.data", 4096, 2304, "9f86d081884c7d65">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"path">:$file, "uint64_t":$offset,
+                        "uint64_t":$length, StringRefParameter<"XXH3-64">:$hash);
+  let assemblyFormat = "`<` $file `,` $offset `,` $length `,` $hash `>`";
+  let genVerifyDecl = 1;
+}
+
+def LLM_ComponentAttr : LLM_Attr<"Component", "component"> {
+  let summary = "One stored part of a weight";
+  let description = [{
+    A named tensor, row major, low bits first where elements are narrower than
+    a byte. `source` is an `#llm.span`, or an elements attribute for tests and
+    small tensors.
+
+    ```mlir
+    #llm.component<"data", tensor<4x8xf32>, #llm.span<"m.data", 0, 128, "0123456789abcdef">>
+    #llm.component<"scales", tensor<2xf32>, dense<1.0> : tensor<2xf32>>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"name">:$name,
+                        "::mlir::RankedTensorType":$type,
+                        "::mlir::Attribute":$source);
+  let assemblyFormat = "`<` $name `,` $type `,` $source `>`";
+  let genVerifyDecl = 1;
+}
+
+def LLM_DenseFormatAttr : LLM_Attr<"DenseFormat", "dense",
+    [DeclareAttrInterfaceMethods<LLM_WeightFormatInterface>]> {
+  let summary = "Every element stored as it is";
+  let description = [{
+    ```mlir
+    llm.weight @w : tensor<2x2xf32> = #llm.dense<
+      #llm.component<"data", tensor<2x2xf32>, dense<1.0> : tensor<2x2xf32>>>
+    ```
+  }];
+  let parameters = (ins "::mlir::llm::ComponentAttr":$data);
+  let assemblyFormat = "`<` $data `>`";
+}
+
+def LLM_AffineGroupsFormatAttr : LLM_Attr<"AffineGroupsFormat", "affine",
+    [DeclareAttrInterfaceMethods<LLM_WeightFormatInterface>]> {
+  let summary = "Integers in groups along the last axis, with scale and zero";
+  let description = [{
+    The logical weight is [N, K]; W[n, k] = (q[n, k] - z[n, g]) * s[n, g] with
+    g = k / group_size. The last group may be short. Codes are unsigned
+    integers of `bits` (2, 4, 8), packed low bits first; each row holds
+    `ceil(K / group_size) * group_size` codes, as com.microsoft.MatMulNBits
+    has it. `data` is tensor<N x bytes x ui8>; `scales` is [N, groups] in f32,
+    f16 or bf16. `zeros`, where present, is tensor<N x ceil(groups*bits/8) x
+    ui8> of packed codes (each row padded to a byte) or [N, groups] in the type
+    of the scales; where absent, z = 2^(bits-1).
+
+    ```mlir
+    llm.weight @w : tensor<2x32xf32> = #llm.affine<bits = 4, group_size = 32,
+      data = #llm.component<"data", tensor<2x16xui8>, #llm.span<"m.onnx", 64, 32, "0123456789abcdef">>,
+      scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>>
+    ```
+  }];
+  let parameters = (ins "unsigned":$bits, "int64_t":$group_size,
+                        "::mlir::llm::ComponentAttr":$data,
+                        "::mlir::llm::ComponentAttr":$scales,
+                        OptionalParameter<"::mlir::llm::ComponentAttr">:$zeros);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def LLM_GeluApproximation : I32EnumAttr<"GeluApproximation", "GELU spelling", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"tanh", 1>,
+    I32EnumAttrCase<"sigmoid", 2>]> {
+  let cppNamespace = "::mlir::llm";
+}
+
+#endif // LLM_ATTRS

@@ -1,0 +1,405 @@
+//===- RTDialect.cpp - The rt dialect ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/RT/IR/RTDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::rt;
+
+#include "dialects/RT/IR/RTDialect.cpp.inc"
+#include "dialects/RT/IR/RTEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/RT/IR/RTAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/RT/IR/RTTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/RT/IR/RTOps.cpp.inc"
+
+void RTDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/RT/IR/RTAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/RT/IR/RTTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/RT/IR/RTOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+ExprAttr ExprAttr::constant(MLIRContext *context, int64_t value) {
+  return get(context, ExprKind::constant, value, "", {}, {});
+}
+
+ExprAttr ExprAttr::symbol(MLIRContext *context, StringRef name) {
+  return get(context, ExprKind::symbol, 0, name, {}, {});
+}
+
+std::optional<int64_t> ExprAttr::getConstant() const {
+  if (getKind() == ExprKind::constant)
+    return getValue();
+  return std::nullopt;
+}
+
+static std::optional<int64_t> apply(ExprKind kind, int64_t a, int64_t b) {
+  int64_t r;
+  switch (kind) {
+  case ExprKind::add:
+    return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+  case ExprKind::mul:
+    return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+  case ExprKind::ceildiv:
+    if (b <= 0 || a < 0)
+      return std::nullopt;
+    return a / b + (a % b != 0);
+  case ExprKind::min:
+    return std::min(a, b);
+  case ExprKind::max:
+    return std::max(a, b);
+  default:
+    return std::nullopt;
+  }
+}
+
+static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
+  std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
+  if (a && b)
+    if (std::optional<int64_t> value = apply(kind, *a, *b))
+      return ExprAttr::constant(lhs.getContext(), *value);
+  bool add = kind == ExprKind::add, mul = kind == ExprKind::mul;
+  if ((add && a == 0) || (mul && a == 1))
+    return rhs;
+  if ((add && b == 0) || (mul && b == 1) ||
+      (kind == ExprKind::ceildiv && b == 1))
+    return lhs;
+  if (mul && (a == 0 || b == 0))
+    return ExprAttr::constant(lhs.getContext(), 0);
+  bool extremum = kind == ExprKind::min || kind == ExprKind::max;
+  if (extremum && lhs == rhs)
+    return lhs;
+  return ExprAttr::get(lhs.getContext(), kind, 0, "", lhs, rhs);
+}
+
+ExprAttr ExprAttr::add(ExprAttr l, ExprAttr r) {
+  return binary(ExprKind::add, l, r);
+}
+ExprAttr ExprAttr::mul(ExprAttr l, ExprAttr r) {
+  return binary(ExprKind::mul, l, r);
+}
+ExprAttr ExprAttr::mul(ExprAttr l, int64_t r) {
+  return mul(l, constant(l.getContext(), r));
+}
+ExprAttr ExprAttr::ceilDiv(ExprAttr l, ExprAttr r) {
+  return binary(ExprKind::ceildiv, l, r);
+}
+ExprAttr ExprAttr::min(ExprAttr l, ExprAttr r) {
+  return binary(ExprKind::min, l, r);
+}
+ExprAttr ExprAttr::max(ExprAttr l, ExprAttr r) {
+  return binary(ExprKind::max, l, r);
+}
+
+ExprAttr ExprAttr::alignTo(int64_t alignment) {
+  // (x * alignment) is aligned already: the common case of whole rows.
+  if (getKind() == ExprKind::mul)
+    if (std::optional<int64_t> factor = getRight().getConstant())
+      if (*factor % alignment == 0)
+        return *this;
+  ExprAttr unit = constant(getContext(), alignment);
+  return mul(ceilDiv(*this, unit), unit);
+}
+
+std::optional<int64_t> ExprAttr::evaluate(
+    function_ref<std::optional<int64_t>(StringRef)> symbols) const {
+  if (getKind() == ExprKind::constant)
+    return getValue();
+  if (getKind() == ExprKind::symbol)
+    return symbols(getSymbol());
+  std::optional<int64_t> a = getLeft().evaluate(symbols);
+  std::optional<int64_t> b = getRight().evaluate(symbols);
+  if (!a || !b)
+    return std::nullopt;
+  return apply(getKind(), *a, *b);
+}
+
+void ExprAttr::walkSymbols(function_ref<void(StringRef)> fn) const {
+  if (getKind() == ExprKind::constant)
+    return;
+  if (getKind() == ExprKind::symbol)
+    return fn(getSymbol());
+  getLeft().walkSymbols(fn);
+  getRight().walkSymbols(fn);
+}
+
+static void printExpr(raw_ostream &os, ExprAttr expr, bool factor) {
+  switch (expr.getKind()) {
+  case ExprKind::constant:
+    os << expr.getValue();
+    return;
+  case ExprKind::symbol:
+    os << expr.getSymbol();
+    return;
+  case ExprKind::add:
+    if (factor)
+      os << "(";
+    printExpr(os, expr.getLeft(), false);
+    os << " + ";
+    printExpr(os, expr.getRight(), true);
+    if (factor)
+      os << ")";
+    return;
+  case ExprKind::mul:
+    printExpr(os, expr.getLeft(), true);
+    os << " * ";
+    // A product on the right keeps its own parentheses, so that parsing gives
+    // the same tree.
+    if (expr.getRight().getKind() == ExprKind::mul) {
+      os << "(";
+      printExpr(os, expr.getRight(), false);
+      os << ")";
+    } else {
+      printExpr(os, expr.getRight(), true);
+    }
+    return;
+  default:
+    os << stringifyExprKind(expr.getKind()) << "(";
+    printExpr(os, expr.getLeft(), false);
+    os << ", ";
+    printExpr(os, expr.getRight(), false);
+    os << ")";
+  }
+}
+
+/// Bound on the nesting of parentheses, so that a file cannot exhaust the
+/// stack.
+static constexpr int kMaxExprDepth = 64;
+
+static ExprAttr parseExpr(AsmParser &parser, int depth);
+
+static ExprAttr parseFactor(AsmParser &parser, int depth) {
+  MLIRContext *context = parser.getContext();
+  if (depth > kMaxExprDepth) {
+    parser.emitError(parser.getCurrentLocation(), "expression nests too deep");
+    return {};
+  }
+  if (succeeded(parser.parseOptionalLParen())) {
+    ExprAttr inner = parseExpr(parser, depth + 1);
+    return inner && succeeded(parser.parseRParen()) ? inner : ExprAttr();
+  }
+  int64_t value;
+  OptionalParseResult number = parser.parseOptionalInteger(value);
+  if (number.has_value())
+    return succeeded(*number) ? ExprAttr::constant(context, value) : ExprAttr();
+  StringRef keyword;
+  if (failed(parser.parseKeyword(&keyword)))
+    return {};
+  std::optional<ExprKind> kind = symbolizeExprKind(keyword);
+  if (kind != ExprKind::ceildiv && kind != ExprKind::min &&
+      kind != ExprKind::max)
+    return ExprAttr::symbol(context, keyword);
+  if (failed(parser.parseLParen()))
+    return {};
+  ExprAttr lhs = parseExpr(parser, depth + 1);
+  if (!lhs || failed(parser.parseComma()))
+    return {};
+  ExprAttr rhs = parseExpr(parser, depth + 1);
+  if (!rhs || failed(parser.parseRParen()))
+    return {};
+  return binary(*kind, lhs, rhs);
+}
+
+static ExprAttr parseExpr(AsmParser &parser, int depth) {
+  auto product = [&]() -> ExprAttr {
+    ExprAttr lhs = parseFactor(parser, depth);
+    while (lhs && succeeded(parser.parseOptionalStar())) {
+      ExprAttr rhs = parseFactor(parser, depth);
+      lhs = rhs ? ExprAttr::mul(lhs, rhs) : rhs;
+    }
+    return lhs;
+  };
+  ExprAttr lhs = product();
+  while (lhs && succeeded(parser.parseOptionalPlus())) {
+    ExprAttr rhs = product();
+    lhs = rhs ? ExprAttr::add(lhs, rhs) : rhs;
+  }
+  return lhs;
+}
+
+void ExprAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printExpr(printer.getStream(), *this, false);
+  printer << ">";
+}
+
+Attribute ExprAttr::parse(AsmParser &parser, Type) {
+  if (failed(parser.parseLess()))
+    return {};
+  ExprAttr expr = parseExpr(parser, 0);
+  if (!expr || failed(parser.parseGreater()))
+    return {};
+  return expr;
+}
+
+void RangeAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getSymbol() << ", " << getLow() << ", " << getHigh() << ">";
+}
+
+Attribute RangeAttr::parse(AsmParser &parser, Type) {
+  StringRef symbol;
+  int64_t low, high;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&symbol) ||
+      parser.parseComma() || parser.parseInteger(low) || parser.parseComma() ||
+      parser.parseInteger(high) || parser.parseGreater())
+    return {};
+  return parser.getChecked<RangeAttr>(loc, parser.getContext(), symbol, low,
+                                      high);
+}
+
+LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StringRef, int64_t low, int64_t high) {
+  if (low < 0 || (high != -1 && high < low))
+    return emitError() << "range [" << low << ", " << high << "] is empty";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramOp::verify() {
+  llvm::SmallDenseSet<StringRef> known;
+  for (StringRef symbol : getSymbols().getAsValueRange<StringAttr>())
+    if (!known.insert(symbol).second)
+      return emitOpError("symbol '") << symbol << "' is listed twice";
+  auto check = [&](Operation *op, ExprAttr expr) -> LogicalResult {
+    LogicalResult result = success();
+    expr.walkSymbols([&](StringRef symbol) {
+      if (succeeded(result) && !known.contains(symbol))
+        result = op->emitOpError("uses symbol '")
+                 << symbol << "', which the program does not list";
+    });
+    return result;
+  };
+  for (Operation &op : getBody().front()) {
+    if (auto buffer = dyn_cast<BufferOp>(op)) {
+      if (failed(check(&op, buffer.getElements())) ||
+          (buffer.getOffset() && failed(check(&op, *buffer.getOffset()))))
+        return failure();
+    } else if (auto dispatch = dyn_cast<DispatchOp>(op)) {
+      if (!lookupSymbol<KernelOp>(dispatch.getKernel()))
+        return op.emitOpError("no rt.kernel is named @")
+               << dispatch.getKernel();
+      if (failed(check(&op, dispatch.getGrid())))
+        return failure();
+      for (ExprAttr size : dispatch.getSizes().getAsRange<ExprAttr>())
+        if (failed(check(&op, size)))
+          return failure();
+    } else if (!isa<KernelOp>(op)) {
+      return op.emitOpError("a program holds kernels, buffers and dispatches");
+    }
+  }
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  Lifetime lifetime = getLifetime();
+  if ((lifetime == Lifetime::transient) != getName().empty())
+    return emitOpError("io, constant and state buffers have a name, transient "
+                       "ones have none");
+  if (getOffset() && lifetime != Lifetime::transient)
+    return emitOpError("only a transient buffer has an arena offset");
+  if (lifetime == Lifetime::state && !(getGroup() && getLayer() && getPlane()))
+    return emitOpError("a state buffer names its group, layer and plane");
+  return success();
+}
+
+LogicalResult DispatchOp::verify() {
+  if (getWrites().empty())
+    return emitOpError("writes nothing");
+  for (Value buffer : getWrites()) {
+    auto op = buffer.getDefiningOp<BufferOp>();
+    if (op && op.getLifetime() == Lifetime::constant)
+      return emitOpError("writes the constant '") << op.getName() << "'";
+  }
+  return success();
+}
+
+/// Whether the variants' ranges cover every value >= 1 of each symbol. Only
+/// ranges over one symbol are proven; that is what generators emit.
+static LogicalResult verifyCoverage(KernelOp kernel) {
+  SmallVector<RangeAttr> ranges;
+  for (VariantOp variant : kernel.getVariants().getOps<VariantOp>()) {
+    if (!variant.getRanges() || variant.getRanges()->empty())
+      return success();
+    if (variant.getRanges()->size() > 1)
+      continue;
+    ranges.push_back(cast<RangeAttr>((*variant.getRanges())[0]));
+  }
+  if (ranges.empty())
+    return kernel.emitOpError("no variant is without ranges or has just one");
+  llvm::sort(ranges, [](RangeAttr a, RangeAttr b) {
+    return std::pair(a.getSymbol(), a.getLow()) <
+           std::pair(b.getSymbol(), b.getLow());
+  });
+  StringRef symbol = ranges.front().getSymbol();
+  int64_t next = 1;
+  for (RangeAttr range : ranges) {
+    if (range.getSymbol() != symbol)
+      return kernel.emitOpError("variants range over '")
+             << symbol << "' and '" << range.getSymbol() << "'";
+    if (range.getLow() > next)
+      return kernel.emitOpError("no variant covers ") << symbol << " = " << next;
+    if (range.getHigh() == -1)
+      return success();
+    next = std::max(next, range.getHigh() + 1);
+  }
+  return kernel.emitOpError("no variant covers ") << symbol << " = " << next;
+}
+
+LogicalResult KernelOp::verify() {
+  for (Operation &op : getVariants().front())
+    if (!isa<VariantOp>(op))
+      return op.emitOpError("a kernel holds variants only");
+  // Before --llm-generate-kernels a kernel has none.
+  if (getVariants().front().empty())
+    return success();
+  return verifyCoverage(*this);
+}
+
+LogicalResult IterationOp::verify() {
+  bool called = false;
+  for (Operation &op : getBody().front()) {
+    if (!isa<CallOp, SampleOp>(op))
+      return op.emitOpError("an iteration holds calls only");
+    if (isa<SampleOp>(op) && !called)
+      return op.emitOpError("samples before a program ran");
+    called |= isa<CallOp>(op);
+  }
+  return success();
+}
+
+LogicalResult HostFunctionOp::verify() {
+  auto type = dyn_cast<FunctionType>(getType());
+  if (!type)
+    return emitOpError("type must be a function type");
+  if (type.getNumInputs() != getInputNames().size() ||
+      type.getNumResults() != getOutputNames().size())
+    return emitOpError("needs a name for each input and output");
+  return success();
+}
