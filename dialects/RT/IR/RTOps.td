@@ -160,15 +160,15 @@ def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments]> {
     buffers of a kernel call are the reads, then the writes.
 
     ```mlir
-    rt.dispatch @k grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %w) writes(%y)
-      : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+    rt.dispatch @k grid #rt.expr<T> sizes [#rt.expr<T>]
+      reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, RT_ExprAttr:$grid, RT_ExprArrayAttr:$sizes,
     Variadic<RT_BufferType>:$reads, Variadic<RT_BufferType>:$writes);
   let assemblyFormat = [{
-    $kernel `grid` $grid `sizes` $sizes `reads` `(` $reads `)` `writes` `(` $writes `)`
-    attr-dict `:` type($reads) `,` type($writes)
+    $kernel `grid` $grid `sizes` $sizes (`reads` `(` $reads^ `:` type($reads) `)`)?
+    `writes` `(` $writes `:` type($writes) `)` attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,37 @@
+//===- Register.cpp - Every dialect and pass of the compiler ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one file that includes MLIR's Init headers; they take long to compile.
+//
+#include "lib/Pipeline/Register.h"
+
+#include "dialects/Decode/IR/DecodeDialect.h"
+#include "dialects/KV/IR/KVDialect.h"
+#include "dialects/LLM/IR/LLMDialect.h"
+#include "dialects/RT/IR/RTDialect.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Target/LLVM/NVVM/Target.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+
+#include <mutex>
+
+void llm::registerDialects(mlir::DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  mlir::registerAllToLLVMIRTranslations(registry);
+  mlir::NVVM::registerNVVMTargetInterfaceExternalModels(registry);
+  registry.insert<mlir::llm::LLMDialect, mlir::kv::KVDialect,
+                  mlir::decode::DecodeDialect, mlir::rt::RTDialect>();
+}
+
+void llm::registerPasses() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // One line per group, in the order of the stages.
+  });
+}
