@@ -126,10 +126,11 @@ LogicalResult AttendOp::verify() {
 }
 
 LogicalResult ReadStepOp::verify() {
-  bool known = llvm::StringSwitch<bool>(getField())
-                   .Cases({"token", "position", "seq", "role"}, true)
-                   .Cases({"logit_row", "q_begin", "state_slot", "adapter"}, true)
-                   .Default(false);
+  bool known =
+      llvm::StringSwitch<bool>(getField())
+          .Cases({"token", "position", "seq", "role"}, true)
+          .Cases({"logit_row", "q_begin", "state_slot", "adapter"}, true)
+          .Default(false);
   if (!known)
     return emitOpError("the step has no array '") << getField() << "'";
   if (cast<RankedTensorType>(getType()).getRank() != 1)

@@ -77,8 +77,8 @@ static std::optional<uint64_t> storedBytes(RankedTensorType type) {
 }
 
 LogicalResult SpanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               StringRef file, uint64_t offset,
-                               uint64_t length, StringRef hash) {
+                               StringRef file, uint64_t offset, uint64_t length,
+                               StringRef hash) {
   uint64_t end;
   if (__builtin_add_overflow(offset, length, &end))
     return emitError() << "offset + length overflows";
@@ -128,10 +128,11 @@ double DenseFormatAttr::getBitsPerElement(RankedTensorType type) const {
   return type.getElementTypeBitWidth();
 }
 
-LogicalResult AffineGroupsFormatAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, unsigned bits,
-    int64_t groupSize, ComponentAttr data, ComponentAttr scales,
-    ComponentAttr zeros) {
+LogicalResult
+AffineGroupsFormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               unsigned bits, int64_t groupSize,
+                               ComponentAttr data, ComponentAttr scales,
+                               ComponentAttr zeros) {
   if (bits != 2 && bits != 4 && bits != 8)
     return emitError() << "bits must be 2, 4 or 8, got " << bits;
   if (groupSize < 8 || groupSize % 8 != 0)
@@ -151,14 +152,15 @@ LogicalResult AffineGroupsFormatAttr::verify(
       rowBytes != dataType.getDimSize(1))
     return emitError() << "data has " << dataType.getDimSize(1)
                        << " bytes a row, " << groups << " groups of "
-                       << groupSize << " take " << groups * groupSize * bits / 8;
+                       << groupSize << " take "
+                       << groups * groupSize * bits / 8;
   if (!zeros)
     return success();
   RankedTensorType zeroType = zeros.getType();
   bool packed = zeroType.getElementType().isInteger(8);
-  int64_t width = packed ? static_cast<int64_t>(
-                               llvm::divideCeil(groups * bits, 8))
-                         : groups;
+  int64_t width = packed
+                      ? static_cast<int64_t>(llvm::divideCeil(groups * bits, 8))
+                      : groups;
   if (zeroType.getRank() != 2 ||
       zeroType.getDimSize(0) != dataType.getDimSize(0) ||
       zeroType.getDimSize(1) != width ||

@@ -85,8 +85,8 @@ LogicalResult mlir::llm::verifyBroadcast(Operation *op) {
     return op->emitOpError("element types differ: ") << lhs << " and " << rhs;
   bool compares =
       isa<EqualOp, GreaterOp, GreaterEqualOp, LessOp, LessEqualOp>(op);
-  Type expected = compares ? IntegerType::get(op->getContext(), 1)
-                           : lhs.getElementType();
+  Type expected =
+      compares ? IntegerType::get(op->getContext(), 1) : lhs.getElementType();
   if (result.getElementType() != expected)
     return op->emitOpError("result elements must be ")
            << expected << ", got " << result;
@@ -229,8 +229,9 @@ LogicalResult RopeOp::verify() {
   if (rank < 4 && getNumHeads() <= 0)
     return emitOpError("num_heads says how many heads the last dimension has");
   auto cos = tensorOf(getCosTable()), sin = tensorOf(getSinTable());
-  if (cos.getRank() != sin.getRank() ||
-      cos.getRank() != (getPositions() ? 2 : rank == 2 ? 2 : 3))
+  if (cos.getRank() != sin.getRank() || cos.getRank() != (getPositions() ? 2
+                                                          : rank == 2    ? 2
+                                                                         : 3))
     return emitOpError("the tables are [positions, rotary / 2] with positions, "
                        "[batch, seq, rotary / 2] without");
   int64_t half = cos.getShape().back();

@@ -364,7 +364,8 @@ static LogicalResult verifyCoverage(KernelOp kernel) {
       return kernel.emitOpError("variants range over '")
              << symbol << "' and '" << range.getSymbol() << "'";
     if (range.getLow() > next)
-      return kernel.emitOpError("no variant covers ") << symbol << " = " << next;
+      return kernel.emitOpError("no variant covers ")
+             << symbol << " = " << next;
     if (range.getHigh() == -1)
       return success();
     next = std::max(next, range.getHigh() + 1);

@@ -34,7 +34,7 @@ typedef void (*llm_kernel_fn)(void *const *buffers, const int64_t *sizes,
 struct llm_tensor {
   void *data;
   int64_t rank;
-  int64_t *dims;       ///< [rank]
+  int64_t *dims;        ///< [rank]
   int32_t element_type; ///< the artifact's ElementType
 };
 

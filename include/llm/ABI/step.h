@@ -40,25 +40,25 @@ enum llm_role { LLM_ROLE_PROMPT = 0, LLM_ROLE_GENERATED = 1 };
 /// One step. Arrays with a leading [group] dimension are group-major. All
 /// pointers stay valid until the step has ended.
 struct llm_step {
-  int64_t num_tokens;        ///< T
-  int64_t num_sequences;     ///< S
-  int64_t num_logit_rows;    ///< R
-  int64_t num_prompt_tokens; ///< P
-  int64_t num_groups;        ///< cache groups
-  int64_t block_table_width; ///< B
-  const int32_t *token;      ///< [T] vocabulary ids
-  const int32_t *position;   ///< [T] rotary positions
-  const int32_t *seq;        ///< [T] index into the sequences, -1 = padding
-  const int32_t *role;       ///< [T] llm_role
-  const int32_t *slot;       ///< [group][T] cache slot that the token writes
-  const int32_t *q_begin;    ///< [S+1] first token of each sequence
-  const int32_t *kv_len;     ///< [group][S] slots after this step's appends
-  const int32_t *state_slot; ///< [S] slot of the sequence planes
-  const int32_t *adapter;    ///< [S] adapter index, -1 = none
-  const int32_t *logit_row;  ///< [R] tokens whose logits are wanted
+  int64_t num_tokens;         ///< T
+  int64_t num_sequences;      ///< S
+  int64_t num_logit_rows;     ///< R
+  int64_t num_prompt_tokens;  ///< P
+  int64_t num_groups;         ///< cache groups
+  int64_t block_table_width;  ///< B
+  const int32_t *token;       ///< [T] vocabulary ids
+  const int32_t *position;    ///< [T] rotary positions
+  const int32_t *seq;         ///< [T] index into the sequences, -1 = padding
+  const int32_t *role;        ///< [T] llm_role
+  const int32_t *slot;        ///< [group][T] cache slot that the token writes
+  const int32_t *q_begin;     ///< [S+1] first token of each sequence
+  const int32_t *kv_len;      ///< [group][S] slots after this step's appends
+  const int32_t *state_slot;  ///< [S] slot of the sequence planes
+  const int32_t *adapter;     ///< [S] adapter index, -1 = none
+  const int32_t *logit_row;   ///< [R] tokens whose logits are wanted
   const int32_t *block_table; ///< [group][S][B] physical pages
-  const int32_t *ancestor; ///< [T][depth] or null: rows of this step on a
-                           ///< token's path, in path order (trees)
+  const int32_t *ancestor;    ///< [T][depth] or null: rows of this step on a
+                              ///< token's path, in path order (trees)
   int64_t ancestor_depth;
 };
 

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what the build and its tests need on a bare Debian 12, as root or
+# through sudo, and the pinned Python environment in build/venv. Does nothing
+# when everything is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  # Toolchain
+  ccache clang-22 clang-format-22 clang-tidy-22 cmake git libclang-rt-22-dev
+  lld-22 make ninja-build pkg-config
+  # Compiler
+  liblld-22-dev libmlir-22-dev libprotobuf-dev llvm-22-dev llvm-22-tools
+  mlir-22-tools protobuf-compiler
+  # Runtime
+  libcli11-dev libpcre2-dev libutf8proc-dev libxxhash-dev nlohmann-json3-dev
+  # What LLVM's CMake packages ask for
+  libedit-dev libffi-dev libxml2-dev libzstd-dev zlib1g-dev
+  # Tests
+  libbenchmark-dev libgmock-dev libgtest-dev python3 python3-venv
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null |
+    grep -q 'install ok installed' || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+  sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "setup: run as root or install sudo; missing: ${missing[*]}" >&2
+      exit 1
+    }
+    sudo=(sudo)
+  fi
+  echo "setup: installing ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+scripts/make-venv.sh build/venv
