@@ -39,16 +39,17 @@ NUMPY_TYPE = {
 class Decoder:
     """A decoder in onnxruntime, in the signature of Optimum or of GenAI.
 
-    The two differ in whether position_ids is an input and in the names of
-    symbolic dimensions; both name the cache past_key_values.{i}.key|value and
-    present.{i}.key|value.
+    Both name the cache past_key_values.{i}.key|value and present.{i}.key|value.
+    GenAI has no position_ids, and leaves the head size to genai_config.json.
     """
 
     def __init__(self, path, threads=0):
+        file = model_file(path)
+        self.config = genai_config(file.parent) or {}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
-        self.session = onnxruntime.InferenceSession(str(model_file(path)), options, ["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(str(file), options, ["CPUExecutionProvider"])
         self.inputs = {i.name: i for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
         self.past = [name for name in self.inputs if name.startswith("past_key_values.")]
@@ -60,6 +61,8 @@ class Decoder:
         cache = {}
         for name in self.past:
             _, heads, _, size = self.inputs[name].shape
+            if not isinstance(size, int):
+                size = self.config["model"]["decoder"]["head_size"]
             cache[name] = np.zeros((1, heads, 0, size), NUMPY_TYPE[self.inputs[name].type])
         return cache
 
@@ -103,10 +106,14 @@ def model_file(path):
     path = Path(path)
     if not path.is_dir():
         return path
-    genai = path / "genai_config.json"
-    if genai.exists():
-        return path / json.loads(genai.read_text())["model"]["decoder"]["filename"]
-    return path / "model.onnx"
+    genai = genai_config(path)
+    return path / (genai["model"]["decoder"]["filename"] if genai else "model.onnx")
+
+
+def genai_config(directory):
+    """genai_config.json of a directory, or None."""
+    path = Path(directory) / "genai_config.json"
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def negative_log_likelihoods(logits, tokens):

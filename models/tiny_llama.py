@@ -19,20 +19,28 @@ from llama_graph import LlamaConfig, export_decoder, write_json
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
-def random_weights(config, seed):
+def random_weights(config, seed, embedding=0.5, residual=0.5):
     """Weights drawn per name, so that one does not depend on the others' sizes.
 
-    Linears and embedding have variance 1/fan-in, which keeps the activations
-    near one; norm weights lie around one.
+    Linears have variance 1/fan-in, which keeps the activations near one. q and k
+    are larger, so that attention picks among the tokens and does not average
+    them away. The deviation `embedding` and the factor `residual` on what layers
+    add set how much the logits depend on the context, and with it how far a
+    rounding error spreads.
     """
     shapes = config.weight_shapes()
+    gains = {"q_proj": 1.5, "k_proj": 1.5, "o_proj": residual, "down_proj": residual}
+
+    def scale(name):
+        module = name.split(".")[-2]
+        return embedding if module == "embed_tokens" else gains.get(module, 1) * shapes[name][1] ** -0.5
 
     def weight(name):
         generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
         sample = generator.standard_normal(shapes[name], dtype=np.float32)
         if len(sample.shape) == 1:
             return 1 + np.float32(0.1) * sample
-        return sample * np.float32(sample.shape[1] ** -0.5)
+        return sample * np.float32(scale(name))
 
     return weight
 

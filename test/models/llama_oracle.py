@@ -16,12 +16,14 @@ DATA = ROOT.parent / "shared" / "data"
 sys.path.insert(0, str(MODELS))
 
 
-def forward(config, weight, tokens, interleaved=False):
+def forward(config, weight, tokens, interleaved=False, prepare=lambda x: x):
     """Logits [tokens, vocabulary]; `weight(name)` as export_decoder takes it.
 
     `interleaved` says that q and k have their rotary pairs at (2i, 2i+1).
+    `prepare` is applied to what goes into each linear.
     """
     w = lambda name: weight(name).astype(np.float64)
+    linear = lambda x, name: prepare(x) @ w(f"{name}.weight").T
     heads, kv_heads, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
     count = len(tokens)
     turn = np.exp(1j * np.arange(count)[:, None] * config.rope_theta ** (-np.arange(size // 2) / (size // 2)))
@@ -39,9 +41,9 @@ def forward(config, weight, tokens, interleaved=False):
     for i in range(config.num_hidden_layers):
         layer = f"model.layers.{i}"
         n = norm(x, f"{layer}.input_layernorm.weight")
-        q = rotate((n @ w(f"{layer}.self_attn.q_proj.weight").T).reshape(count, heads, size))
-        k = rotate((n @ w(f"{layer}.self_attn.k_proj.weight").T).reshape(count, kv_heads, size))
-        v = (n @ w(f"{layer}.self_attn.v_proj.weight").T).reshape(count, kv_heads, size)
+        q = rotate(linear(n, f"{layer}.self_attn.q_proj").reshape(count, heads, size))
+        k = rotate(linear(n, f"{layer}.self_attn.k_proj").reshape(count, kv_heads, size))
+        v = linear(n, f"{layer}.self_attn.v_proj").reshape(count, kv_heads, size)
         y = np.empty((count, heads, size))
         for head in range(heads):
             shared = head * kv_heads // heads
@@ -49,13 +51,13 @@ def forward(config, weight, tokens, interleaved=False):
             scores[future] = -np.inf
             scores = np.exp(scores - scores.max(-1, keepdims=True))
             y[:, head] = scores / scores.sum(-1, keepdims=True) @ v[:, shared]
-        x = x + y.reshape(count, -1) @ w(f"{layer}.self_attn.o_proj.weight").T
+        x = x + linear(y.reshape(count, -1), f"{layer}.self_attn.o_proj")
         n = norm(x, f"{layer}.post_attention_layernorm.weight")
-        gate = n @ w(f"{layer}.mlp.gate_proj.weight").T
-        up = n @ w(f"{layer}.mlp.up_proj.weight").T
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ w(f"{layer}.mlp.down_proj.weight").T
+        gate = linear(n, f"{layer}.mlp.gate_proj")
+        up = linear(n, f"{layer}.mlp.up_proj")
+        x = x + linear(gate / (1 + np.exp(-gate)) * up, f"{layer}.mlp.down_proj")
     x = norm(x, "model.norm.weight")
-    return x @ w("model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight").T
+    return linear(x, "model.embed_tokens" if config.tie_word_embeddings else "lm_head")
 
 
 def run_script(name, *arguments):
