@@ -1,0 +1,93 @@
+//===- PreTokenizer.h - text to words --------------------------*- C++ -*-===//
+//
+// Part of the LLM compiler project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// The pre-tokenizers of tokenizer.json: text to words, each encoded alone.
+
+#ifndef LLM_RUNTIME_TOKENIZER_PRETOKENIZER_H
+#define LLM_RUNTIME_TOKENIZER_PRETOKENIZER_H
+
+#include "runtime/core/Status.h"
+#include "runtime/tokenizer/Regex.h"
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace llm::runtime {
+
+/// What becomes of the matches that a text is split by; the meanings are those
+/// of the `tokenizers` library.
+enum class SplitBehavior {
+  Removed,
+  Isolated,
+  MergedWithPrevious,
+  MergedWithNext,
+  Contiguous,
+};
+
+/// Splits `text` by `matches` (ascending, disjoint); with `invert` what lies
+/// between them takes their place. Pieces may be empty.
+std::vector<ByteRange> splitByMatches(std::string_view text,
+                                      const std::vector<ByteRange> &matches,
+                                      SplitBehavior behavior, bool invert);
+
+/// A piece of text on its way to the model.
+struct Word {
+  std::string text;
+  /// It starts where the whole text does.
+  bool atStart = false;
+};
+
+/// A sequence of pre-tokenizers: ByteLevel, Split, Digits, Metaspace,
+/// Whitespace, WhitespaceSplit, Punctuation, CharDelimiterSplit.
+class PreTokenizer {
+public:
+  /// The identity.
+  PreTokenizer() = default;
+  /// Reads the member "pre_tokenizer" (null is the identity). Unsupported, with
+  /// its name, for any other component.
+  static Expected<PreTokenizer> parse(const nlohmann::json &component);
+
+  /// Splits `words` (well-formed UTF-8) further. No word is empty.
+  Status apply(std::vector<Word> &words) const;
+
+private:
+  struct Step {
+    enum Kind {
+      ByteLevel,
+      Split,
+      Digits,
+      Metaspace,
+      Whitespace,
+      WhitespaceSplit,
+      Punctuation,
+      CharDelimiter,
+    } kind = Split;
+    enum Scheme { Always, First, Never } scheme = Always;
+    SplitBehavior behavior = SplitBehavior::Isolated;
+    bool invert = false;
+    bool addPrefixSpace = false;
+    bool useRegex = true;
+    bool individualDigits = false;
+    bool split = true;
+    std::string replacement;
+    std::vector<Regex> pattern; // of Split and ByteLevel: at most one
+  };
+
+  Status add(const nlohmann::json &component);
+  static Status readMetaspace(const nlohmann::json &component, Step &step);
+  static Expected<std::vector<ByteRange>> matchesOf(const Step &step,
+                                                    std::string_view text);
+  static Status applyStep(const Step &step, Word word, std::vector<Word> &out);
+
+  std::vector<Step> steps;
+};
+
+} // namespace llm::runtime
+
+#endif // LLM_RUNTIME_TOKENIZER_PRETOKENIZER_H

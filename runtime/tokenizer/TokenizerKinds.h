@@ -1,0 +1,26 @@
+//===- TokenizerKinds.h - loaders by kind ----------------------*- C++ -*-===//
+//
+// Part of the LLM compiler project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// The loaders behind Tokenizer::load.
+
+#ifndef LLM_RUNTIME_TOKENIZER_TOKENIZERKINDS_H
+#define LLM_RUNTIME_TOKENIZER_TOKENIZERKINDS_H
+
+#include "runtime/tokenizer/Tokenizer.h"
+
+namespace llm::runtime {
+
+Expected<std::unique_ptr<Tokenizer>>
+loadHuggingFace(std::string_view bytes, const TokenizerConfig &config);
+
+Expected<std::unique_ptr<Tokenizer>> loadLlama2c(std::string_view bytes,
+                                                 const TokenizerConfig &config);
+
+} // namespace llm::runtime
+
+#endif // LLM_RUNTIME_TOKENIZER_TOKENIZERKINDS_H

@@ -1,0 +1,55 @@
+//===- TestData.h - where test data are ------------------------*- C++ -*-===//
+//
+// Part of the LLM compiler project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// Where tests find their data.
+
+#ifndef LLM_TEST_UNIT_TOKENIZER_TESTDATA_H
+#define LLM_TEST_UNIT_TOKENIZER_TESTDATA_H
+
+#include "runtime/tokenizer/Tokenizer.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <string>
+
+namespace llm::runtime::test {
+
+inline std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file),
+          std::istreambuf_iterator<char>()};
+}
+
+/// A file beside the tests.
+inline std::string sourcePath(const std::string &name) {
+  return std::string(LLM_TOKENIZER_TEST_DIR) + "/" + name;
+}
+
+/// The folder of reference data, or nothing: LLM_SHARED_DATA, else what the
+/// build found.
+inline std::string sharedData() {
+  const char *set = std::getenv("LLM_SHARED_DATA");
+  std::string path = set ? set : LLM_SHARED_DATA_DIR;
+  return std::filesystem::is_directory(path) ? path : "";
+}
+
+inline Expected<std::unique_ptr<Tokenizer>>
+load(TokenizerKind kind, std::string_view bytes,
+     const TokenizerConfig &config = {}) {
+  return Tokenizer::load(
+      kind, {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()},
+      config);
+}
+
+} // namespace llm::runtime::test
+
+#endif // LLM_TEST_UNIT_TOKENIZER_TESTDATA_H
