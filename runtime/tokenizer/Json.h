@@ -1,8 +1,7 @@
 //===- Json.h - bounded JSON -----------------------------------*- C++ -*-===//
 //
-// Part of the LLM compiler project, under the Apache License v2.0 with LLVM
-// Exceptions. See LICENSE for licence information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
