@@ -51,7 +51,7 @@ class LlamaGguf:
 
     def __init__(self, path):
         self._path = path
-        self._reader = GGUFReader(path)
+        self._reader = _open(path)
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         architecture = self.metadata("general.architecture")
         if architecture != "llama":
@@ -66,7 +66,11 @@ class LlamaGguf:
     def weight(self, name):
         """The weight in float32 and in the order of Hugging Face."""
         tensor = self._tensors[_gguf_name(name)]
-        weight = dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        try:
+            weight = dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        except NotImplementedError:
+            raise UnsupportedModel(f"{tensor.name} is of type {tensor.tensor_type.name}, "
+                                   "which the gguf package does not dequantize") from None
         if name.endswith("q_proj.weight"):
             return rows_to_half_split(weight, self.config.num_attention_heads)
         if name.endswith("k_proj.weight"):
@@ -138,6 +142,15 @@ class LlamaGguf:
             actual = tuple(int(size) for size in reversed(self._tensors[name].shape))
             if actual != shape:
                 raise UnsupportedModel(f"{name} has shape {list(actual)}, expected {list(shape)}")
+
+
+def _open(path):
+    try:
+        return GGUFReader(path)
+    except OSError:
+        raise
+    except Exception as error:  # what a damaged file makes of the reader's indexing
+        raise UnsupportedModel(f"not a whole GGUF file ({type(error).__name__}: {error})") from None
 
 
 def _gguf_name(name):

@@ -48,7 +48,7 @@ class Decoder:
         self.config = genai_config(file.parent) or {}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # errors come as exceptions
         self.session = onnxruntime.InferenceSession(str(file), options, ["CPUExecutionProvider"])
         self.inputs = {i.name: i for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
@@ -173,8 +173,11 @@ def main():
             result |= perplexity(decoder, lines, args.context, args.bos)
     except (OSError, ValueError, KeyError) as error:
         sys.exit(f"ort_reference.py: error: {error}")
-    except Exception as error:  # onnxruntime's own errors share no base but this
-        sys.exit(f"ort_reference.py: error: onnxruntime: {error}")
+    except Exception as error:
+        # onnxruntime's errors have no base of their own.
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        sys.exit(f"ort_reference.py: error: onnxruntime: {str(error).strip()}")
     print(json.dumps(result))
 
 
