@@ -1,0 +1,140 @@
+//===- Artifact.cpp - Reading a .llmx file -----------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/artifact/Artifact.h"
+
+#include "runtime/core/Limits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <xxhash.h>
+
+namespace llm::runtime {
+
+namespace {
+
+bool allZero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](std::byte b) { return b == std::byte(0); });
+}
+
+} // namespace
+
+Expected<std::shared_ptr<const Artifact>>
+Artifact::open(const std::string &path) {
+  LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  std::span<const std::byte> bytes = file.bytes();
+  return create(std::move(file), bytes).withContext(path);
+}
+
+Expected<std::shared_ptr<const Artifact>>
+Artifact::fromBytes(std::span<const std::byte> bytes) {
+  return create(MappedFile(), bytes);
+}
+
+Expected<std::shared_ptr<const Artifact>>
+Artifact::create(MappedFile file, std::span<const std::byte> bytes) {
+  return catchExceptions([&]() -> Expected<std::shared_ptr<const Artifact>> {
+    std::shared_ptr<Artifact> artifact(new Artifact());
+    artifact->file = std::move(file);
+    artifact->bytes = bytes;
+    llm_artifact_header header;
+    LLM_RETURN_IF_ERROR(artifact->readHeader(header));
+    LLM_RETURN_IF_ERROR(artifact->readManifest(header));
+    LLM_RETURN_IF_ERROR(verifyManifest(artifact->contents, bytes.size()));
+    LLM_RETURN_IF_ERROR(
+        artifact->verifyPayloads(sizeof(header) + header.manifest_size));
+    return std::shared_ptr<const Artifact>(std::move(artifact));
+  });
+}
+
+Status Artifact::readHeader(llm_artifact_header &header) const {
+  if (bytes.size() < sizeof(header.magic) ||
+      std::memcmp(bytes.data(), LLM_ARTIFACT_MAGIC, sizeof(header.magic)) != 0)
+    return Status::invalidInput("not an .llmx artifact (wrong magic)");
+  if (bytes.size() < sizeof(header))
+    return Status::invalidInput("the artifact is truncated: it has " +
+                                std::to_string(bytes.size()) +
+                                " bytes, less than its header");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  bool intact =
+      XXH3_64bits(bytes.data(), sizeof(header) - 8) == header.header_checksum;
+  // A later format may have its header checksum elsewhere: the version is
+  // named even where the checksum is wrong.
+  if (header.version != LLM_ARTIFACT_VERSION)
+    return Status::unsupported(
+        "artifact format version " + std::to_string(header.version) +
+        ", but this runtime reads version " +
+        std::to_string(LLM_ARTIFACT_VERSION) +
+        ": compile the model again with the llm-compile of this release, or "
+        "use the llm-run that belongs to the artifact" +
+        (intact ? ""
+                : " (the header's checksum is wrong as well: the file may be "
+                  "damaged)"));
+  if (!intact)
+    return Status::invalidInput(
+        "the artifact is damaged: the checksum of its header is wrong");
+  if (header.file_size != bytes.size())
+    return Status::invalidInput(
+        (bytes.size() < header.file_size ? "the artifact is truncated: "
+                                         : "the artifact is damaged: ") +
+        std::string("the file has ") + std::to_string(bytes.size()) +
+        " bytes, its header says " + std::to_string(header.file_size));
+  if (header.flags != 0 || header.reserved[0] != 0 || header.reserved[1] != 0)
+    return Status::unsupported("the artifact's header has fields set that this "
+                               "runtime does not know");
+  return Status::success();
+}
+
+Status Artifact::readManifest(const llm_artifact_header &header) {
+  if (header.manifest_size > bytes.size() - sizeof(header))
+    return Status::invalidInput("the manifest does not lie in the file");
+  if (header.manifest_size > maxManifestBytes)
+    return Status::unsupported("the manifest has " +
+                               formatSize(header.manifest_size) +
+                               ", more than " + formatSize(maxManifestBytes));
+  const std::byte *start = bytes.data() + sizeof(header);
+  if (XXH3_64bits(start, header.manifest_size) != header.manifest_checksum)
+    return Status::invalidInput(
+        "the artifact is damaged: the checksum of its manifest is wrong");
+  if (!contents.ParseFromArray(start, static_cast<int>(header.manifest_size)))
+    return Status::invalidInput("the manifest is not a valid message");
+  return Status::success();
+}
+
+Status Artifact::verifyPayloads(uint64_t manifestEnd) const {
+  uint64_t position = manifestEnd;
+  auto verifyGap = [&](uint64_t end) -> Status {
+    if (end < position)
+      return Status::invalidInput("a payload overlaps what is before it");
+    if (!allZero(bytes.subspan(position, end - position)))
+      return Status::invalidInput(
+          "the artifact is damaged: there are bytes between its sections");
+    return Status::success();
+  };
+  for (const artifact::Payload &payload : contents.payloads()) {
+    LLM_RETURN_IF_ERROR(verifyGap(payload.offset()));
+    if (XXH3_64bits(bytes.data() + payload.offset(), payload.size()) !=
+        payload.checksum())
+      return Status::invalidInput(
+          "the artifact is damaged: the checksum of payload '" +
+          payload.name() + "' is wrong");
+    position = payload.offset() + payload.size();
+  }
+  return verifyGap(bytes.size());
+}
+
+std::span<const std::byte> Artifact::payload(uint32_t index) const {
+  const artifact::Payload &payload = contents.payloads(static_cast<int>(index));
+  return bytes.subspan(payload.offset(), payload.size());
+}
+
+std::span<const std::byte> Artifact::weight(uint32_t index) const {
+  const artifact::Weight &weight = contents.weights(static_cast<int>(index));
+  return payload(weight.payload()).subspan(weight.offset(), weight.size());
+}
+
+} // namespace llm::runtime

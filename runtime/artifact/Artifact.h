@@ -1,0 +1,68 @@
+//===- Artifact.h - Reading a .llmx file -----------------------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_RUNTIME_ARTIFACT_ARTIFACT_H
+#define LLM_RUNTIME_ARTIFACT_ARTIFACT_H
+
+#include "llm/ABI/artifact.h"
+#include "llm/ABI/manifest.pb.h"
+#include "runtime/core/Memory.h"
+#include "runtime/core/Status.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace llm::runtime {
+
+/// Largest manifest that is read. Parsed messages are some 30 times as large as
+/// their bytes at worst, and the largest models have about 1 MiB.
+inline constexpr uint64_t maxManifestBytes = 64u << 20;
+
+/// A verified artifact (include/llm/ABI/artifact.h). Immutable; may be shared
+/// by threads and sessions. The file must not be changed while it is open.
+class Artifact {
+public:
+  /// Maps `path` and checks everything: header, bounds, checksums of the
+  /// manifest and of every payload, zeros in the gaps, versions, and every
+  /// index, count, name and expression of the manifest. Messages begin with the
+  /// path. Reads the whole file once.
+  static Expected<std::shared_ptr<const Artifact>>
+  open(const std::string &path);
+
+  /// As open, of bytes that outlive the artifact and start at a multiple of 64.
+  static Expected<std::shared_ptr<const Artifact>>
+  fromBytes(std::span<const std::byte> bytes);
+
+  const artifact::Manifest &manifest() const { return contents; }
+  uint64_t fileSize() const { return bytes.size(); }
+
+  std::span<const std::byte> payload(uint32_t index) const;
+  /// The packed bytes of a weight.
+  std::span<const std::byte> weight(uint32_t index) const;
+
+private:
+  Artifact() = default;
+  static Expected<std::shared_ptr<const Artifact>>
+  create(MappedFile file, std::span<const std::byte> bytes);
+  Status readHeader(llm_artifact_header &header) const;
+  Status readManifest(const llm_artifact_header &header);
+  Status verifyPayloads(uint64_t manifestEnd) const;
+
+  MappedFile file;
+  std::span<const std::byte> bytes;
+  artifact::Manifest contents;
+};
+
+/// Checks a manifest by itself: versions, and every index, count, name, shape
+/// and expression. Payload offsets and sizes must lie in [0, fileSize), ascend
+/// and be aligned. A verified manifest is safe to index without further checks;
+/// sizes that depend on symbols are checked when a program is resolved.
+Status verifyManifest(const artifact::Manifest &manifest, uint64_t fileSize);
+
+} // namespace llm::runtime
+
+#endif // LLM_RUNTIME_ARTIFACT_ARTIFACT_H

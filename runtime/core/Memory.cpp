@@ -1,0 +1,151 @@
+//===- Memory.cpp - Mapped memory and files ----------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Memory.h"
+
+#include "runtime/core/Limits.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace llm::runtime {
+
+namespace {
+constexpr uint64_t hugePage = 2u << 20;
+}
+
+Expected<Allocation> Allocation::create(uint64_t bytes) {
+  Allocation result;
+  if (bytes == 0)
+    return result;
+  if (bytes > (uint64_t(1) << 46))
+    return Status::resource("cannot allocate " + formatSize(bytes));
+  // A huge page must be aligned, which mmap promises only for small ones.
+  uint64_t slack = bytes >= hugePage ? hugePage : 0;
+  void *memory = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return Status::resource("cannot allocate " + formatSize(bytes) + ": " +
+                            std::strerror(errno));
+  auto *base = static_cast<std::byte *>(memory);
+  if (slack) {
+    uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    uint64_t length = (bytes + page - 1) / page * page;
+    uint64_t head = -reinterpret_cast<uintptr_t>(base) & (hugePage - 1);
+    uint64_t tail = bytes + slack - head - length;
+    if (head)
+      munmap(base, head);
+    if (tail)
+      munmap(base + head + length, tail);
+    base += head;
+    madvise(base, bytes, MADV_HUGEPAGE);
+  }
+  result.base = base;
+  result.length = bytes;
+  return result;
+}
+
+Allocation::~Allocation() {
+  if (base)
+    munmap(base, length);
+}
+
+Expected<MappedFile> MappedFile::open(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return Status::invalidInput(path +
+                                ": cannot open: " + std::strerror(errno));
+  struct stat info;
+  MappedFile result;
+  Status status;
+  if (fstat(descriptor, &info) != 0) {
+    status = Status::invalidInput(path + ": " + std::strerror(errno));
+  } else if (!S_ISREG(info.st_mode)) {
+    status = Status::invalidInput(path + ": not a regular file");
+  } else if (info.st_size > 0) {
+    void *memory = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ,
+                        MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED) {
+      status = Status::resource(path + ": cannot map: " + std::strerror(errno));
+    } else {
+      result.base = static_cast<const std::byte *>(memory);
+      result.length = static_cast<size_t>(info.st_size);
+    }
+  }
+  close(descriptor);
+  if (!status)
+    return status;
+  return result;
+}
+
+MappedFile::~MappedFile() {
+  if (base)
+    munmap(const_cast<std::byte *>(base), length);
+}
+
+Expected<OutputFile> OutputFile::create(const std::string &path) {
+  std::string temporary = path + ".XXXXXX";
+  int descriptor = mkostemp(temporary.data(), O_CLOEXEC);
+  if (descriptor < 0)
+    return Status::resource(path + ": cannot write: " + std::strerror(errno));
+  mode_t mask = umask(0);
+  umask(mask);
+  fchmod(descriptor, 0666 & ~mask);
+  std::FILE *file = fdopen(descriptor, "wb");
+  if (!file) {
+    close(descriptor);
+    unlink(temporary.c_str());
+    return Status::resource(path + ": cannot write: " + std::strerror(errno));
+  }
+  return OutputFile(path, std::move(temporary), file);
+}
+
+OutputFile::~OutputFile() {
+  if (!file)
+    return;
+  std::fclose(file);
+  unlink(temporary.c_str());
+}
+
+Status OutputFile::failed(const char *what) const {
+  return Status::resource(target + ": cannot " + what + ": " +
+                          std::strerror(errno));
+}
+
+Status OutputFile::write(const void *data, size_t bytes) {
+  if (bytes && std::fwrite(data, 1, bytes, file) != bytes)
+    return failed("write");
+  return Status::success();
+}
+
+Status OutputFile::rewrite(uint64_t offset, const void *data, size_t bytes) {
+  if (fseeko(file, static_cast<off_t>(offset), SEEK_SET) != 0)
+    return failed("write");
+  LLM_RETURN_IF_ERROR(write(data, bytes));
+  if (fseeko(file, 0, SEEK_END) != 0)
+    return failed("write");
+  return Status::success();
+}
+
+Status OutputFile::commit() {
+  if (std::fflush(file) != 0 || fsync(fileno(file)) != 0)
+    return failed("write");
+  int closed = std::fclose(file);
+  file = nullptr;
+  if (closed != 0 || rename(temporary.c_str(), target.c_str()) != 0) {
+    Status status = failed("write");
+    unlink(temporary.c_str());
+    return status;
+  }
+  return Status::success();
+}
+
+} // namespace llm::runtime

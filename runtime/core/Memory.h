@@ -1,0 +1,101 @@
+//===- Memory.h - Mapped memory and files -----------------------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_RUNTIME_CORE_MEMORY_H
+#define LLM_RUNTIME_CORE_MEMORY_H
+
+#include "runtime/core/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace llm::runtime {
+
+/// Zeroed anonymous memory, page aligned, resident only where touched. Large
+/// ones ask for huge pages.
+class Allocation {
+public:
+  Allocation() = default;
+  /// Resource when the system refuses. Zero bytes give an empty allocation.
+  static Expected<Allocation> create(uint64_t bytes);
+  Allocation(Allocation &&other) noexcept
+      : base(std::exchange(other.base, nullptr)),
+        length(std::exchange(other.length, 0)) {}
+  Allocation &operator=(Allocation &&other) noexcept {
+    std::swap(base, other.base);
+    std::swap(length, other.length);
+    return *this;
+  }
+  ~Allocation();
+
+  std::byte *data() const { return base; }
+  uint64_t size() const { return length; }
+
+private:
+  std::byte *base = nullptr;
+  uint64_t length = 0;
+};
+
+/// A file mapped read-only and private.
+class MappedFile {
+public:
+  MappedFile() = default;
+  /// Maps a regular file. InvalidInput names the path and the system's reason.
+  static Expected<MappedFile> open(const std::string &path);
+  MappedFile(MappedFile &&other) noexcept
+      : base(std::exchange(other.base, nullptr)),
+        length(std::exchange(other.length, 0)) {}
+  MappedFile &operator=(MappedFile &&other) noexcept {
+    std::swap(base, other.base);
+    std::swap(length, other.length);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {base, length}; }
+
+private:
+  const std::byte *base = nullptr;
+  size_t length = 0;
+};
+
+/// A file written beside its target and renamed when complete: an old file
+/// stays whole whatever happens before. Unless commit() succeeded, the
+/// destructor removes what was written.
+class OutputFile {
+public:
+  /// Resource when the directory does not take a new file.
+  static Expected<OutputFile> create(const std::string &path);
+  OutputFile(OutputFile &&other) noexcept
+      : target(std::move(other.target)), temporary(std::move(other.temporary)),
+        file(std::exchange(other.file, nullptr)) {}
+  OutputFile &operator=(OutputFile &&) = delete;
+  ~OutputFile();
+
+  Status write(const void *data, size_t bytes);
+  /// Overwrites `bytes` at `offset`, which lie in what was written; goes on at
+  /// the end.
+  Status rewrite(uint64_t offset, const void *data, size_t bytes);
+  /// Flushes, synchronises, renames.
+  Status commit();
+
+private:
+  OutputFile(std::string target, std::string temporary, std::FILE *file)
+      : target(std::move(target)), temporary(std::move(temporary)), file(file) {
+  }
+  Status failed(const char *what) const;
+
+  std::string target, temporary;
+  std::FILE *file = nullptr;
+};
+
+} // namespace llm::runtime
+
+#endif // LLM_RUNTIME_CORE_MEMORY_H
