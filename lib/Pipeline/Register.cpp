@@ -17,6 +17,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "passes/Kernels/Passes.h"
 
 #include <mutex>
 
@@ -33,5 +34,6 @@ void llm::registerPasses() {
   static std::once_flag once;
   std::call_once(once, [] {
     // One line per group, in the order of the stages.
+    mlir::llm::registerLLMKernelsPasses();
   });
 }

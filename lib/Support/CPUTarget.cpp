@@ -1,0 +1,122 @@
+//===- CPUTarget.cpp - What CPU code is generated for ---------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "lib/Support/CPUTarget.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+using namespace mlir;
+
+namespace llm {
+
+static constexpr llvm::StringLiteral kBase[] = {"avx2", "bmi2", "f16c", "fma"};
+static constexpr llvm::StringLiteral kAVX512[] = {"avx512bw", "avx512dq",
+                                                  "avx512f", "avx512vl"};
+static constexpr llvm::StringLiteral kExtra[] = {"avx512bf16", "avx512vnni"};
+
+bool CPUTarget::has(StringRef feature) const {
+  return llvm::is_contained(features, feature);
+}
+
+std::string CPUTarget::featureString() const {
+  std::string result;
+  for (const std::string &feature : features)
+    result += (result.empty() ? "+" : ",+") + feature;
+  return result;
+}
+
+/// The features of `mcpu`, all of them.
+static FailureOr<llvm::StringSet<>> allFeatures(StringRef mcpu,
+                                                std::string &error) {
+  llvm::StringSet<> all;
+  if (mcpu == "native") {
+    for (const auto &entry : llvm::sys::getHostCPUFeatures())
+      if (entry.second)
+        all.insert(entry.first());
+    return all;
+  }
+  if (llvm::X86::parseArchX86(mcpu, /*Only64Bit=*/true) == llvm::X86::CK_None) {
+    error = "unknown processor '" + mcpu.str() +
+            "'; name one that LLVM knows, x86-64-v3, x86-64-v4 or native";
+    return failure();
+  }
+  SmallVector<StringRef> names;
+  llvm::X86::getFeaturesForCPU(mcpu, names);
+  for (StringRef name : names)
+    all.insert(name.ltrim('+'));
+  return all;
+}
+
+FailureOr<CPUTarget> CPUTarget::get(StringRef mcpu, std::string &error) {
+  FailureOr<llvm::StringSet<>> all = allFeatures(mcpu, error);
+  if (failed(all))
+    return failure();
+  CPUTarget target;
+  target.name = mcpu == "native" ? llvm::sys::getHostCPUName().str() : mcpu;
+  for (StringRef feature : kBase) {
+    if (!all->contains(feature)) {
+      error = "processor '" + target.name + "' lacks " + feature.str() +
+              "; x86-64-v3 (AVX2, FMA, F16C, BMI2) is the least supported";
+      return failure();
+    }
+    target.features.push_back(feature.str());
+  }
+  if (llvm::all_of(kAVX512, [&](StringRef f) { return all->contains(f); })) {
+    for (StringRef feature : kAVX512)
+      target.features.push_back(feature.str());
+    for (StringRef feature : kExtra)
+      if (all->contains(feature))
+        target.features.push_back(feature.str());
+  }
+  llvm::sort(target.features);
+  // The levels name no processor to tune for; take a common one of each.
+  target.tune = mcpu == "x86-64-v3"   ? "haswell"
+                : mcpu == "x86-64-v4" ? "skylake-avx512"
+                                      : target.name;
+  if (llvm::X86::parseTuneCPU(target.tune, /*Only64Bit=*/true) ==
+      llvm::X86::CK_None)
+    target.tune = target.has("avx512f") ? "skylake-avx512" : "haswell";
+  return target;
+}
+
+void CPUTarget::attach(ModuleOp code) const {
+  Builder b(code.getContext());
+  SmallVector<StringRef> names(features.begin(), features.end());
+  code->setAttr(
+      kCPUTargetAttr,
+      b.getDictionaryAttr({b.getNamedAttr("cpu", b.getStringAttr(name)),
+                           b.getNamedAttr("features", b.getStrArrayAttr(names)),
+                           b.getNamedAttr("tune", b.getStringAttr(tune))}));
+}
+
+FailureOr<CPUTarget> CPUTarget::of(ModuleOp code) {
+  auto dict = code->getAttrOfType<DictionaryAttr>(kCPUTargetAttr);
+  auto cpu = dict ? dict.getAs<StringAttr>("cpu") : StringAttr();
+  auto tune = dict ? dict.getAs<StringAttr>("tune") : StringAttr();
+  auto names = dict ? dict.getAs<ArrayAttr>("features") : ArrayAttr();
+  if (!cpu || !tune || !names)
+    return code.emitError("code module has no ")
+           << kCPUTargetAttr << " = {cpu, features, tune}";
+  CPUTarget target{cpu.str(), tune.str(), {}};
+  for (Attribute name : names) {
+    auto text = dyn_cast<StringAttr>(name);
+    auto known = [&](ArrayRef<llvm::StringLiteral> list) {
+      return llvm::is_contained(list, text.getValue());
+    };
+    if (!text || !(known(kBase) || known(kAVX512) || known(kExtra)))
+      return code.emitError("code module names an unknown CPU feature ")
+             << name;
+    target.features.push_back(text.str());
+  }
+  return target;
+}
+
+} // namespace llm

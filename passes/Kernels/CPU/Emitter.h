@@ -1,0 +1,135 @@
+//===- Emitter.h - Writing vector code for a CPU ----------------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_KERNELS_CPU_EMITTER_H
+#define LLM_PASSES_KERNELS_CPU_EMITTER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/Kernels/KernelFamily.h"
+
+namespace mlir::llm {
+
+/// Length of a buffer that grows with a symbol: a bound, not a size.
+inline constexpr int64_t kUnbounded = int64_t(1) << 40;
+
+/// Writes one kernel function: buffers, sizes, work items. Values are scalars
+/// or 1-D vectors; arithmetic splats nothing by itself.
+class Emitter : public ImplicitLocOpBuilder {
+public:
+  /// A buffer operand: element type and static bound on its length.
+  struct Buffer {
+    Type type;
+    int64_t length = kUnbounded;
+  };
+
+  /// Starts the function `name` in the builder's code module.
+  Emitter(KernelBuilder &kernel, StringRef name, ArrayRef<Buffer> buffers,
+          unsigned numSizes);
+  /// Ends the function.
+  void finish();
+
+  int64_t width() const { return lanes; }
+  Value buffer(unsigned i) { return fn.getArgument(i); }
+  /// Size argument `i` as an index.
+  Value size(unsigned i);
+  Value begin() { return fn.getArgument(fn.getNumArguments() - 2); }
+  Value end() { return fn.getArgument(fn.getNumArguments() - 1); }
+
+  // Constants.
+  Value idx(int64_t value);
+  Value i32(int64_t value);
+  Value f32(float value);
+  /// `value` in every lane.
+  Value splat(float value, int64_t lanes);
+  Value splatInt(int64_t value, int64_t lanes, unsigned bits);
+  VectorType f32Vec(int64_t lanes) {
+    return VectorType::get({lanes}, getF32Type());
+  }
+  Value broadcast(Value scalar, int64_t lanes);
+
+  // Arithmetic on equal types.
+  Value addi(Value a, Value b);
+  Value addi(Value a, int64_t b) { return b ? addi(a, idx(b)) : a; }
+  Value subi(Value a, Value b);
+  Value muli(Value a, Value b);
+  Value muli(Value a, int64_t b) { return b == 1 ? a : muli(a, idx(b)); }
+  Value divi(Value a, int64_t b);
+  Value remi(Value a, int64_t b);
+  Value mini(Value a, Value b);
+  Value maxi(Value a, Value b);
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value div(Value a, Value b);
+  Value max(Value a, Value b);
+  Value min(Value a, Value b);
+  /// a * b + c, rounded once.
+  Value fma(Value a, Value b, Value c);
+  Value exp(Value a);
+  Value sqrt(Value a);
+  Value less(Value a, Value b);
+  Value select(Value condition, Value a, Value b);
+  /// An i32 as an index, sign extended.
+  Value toIndex(Value a);
+
+  // Memory. Vectors may be of any length; nothing beyond it is touched.
+  Value load(Value memref, Value index);
+  void store(Value value, Value memref, Value index);
+  /// `lanes` elements from `index` on, as f32 where they are narrower floats.
+  Value loadVec(Value memref, Value index, int64_t lanes);
+  /// The elements as they are.
+  Value loadRaw(Value memref, Value index, int64_t lanes);
+  /// f32 lanes, rounded to nearest even where the buffer is narrower.
+  void storeVec(Value value, Value memref, Value index);
+  /// f16 or bf16 (scalar or vector) to f32, and back.
+  Value widen(Value value);
+  Value narrow(Value value, Type element);
+  /// A buffer on the stack of the call.
+  Value scratch(Type element, int64_t length);
+
+  // Lanes.
+  /// Lanes [first, first + count).
+  Value lanesOf(Value vector, int64_t first, int64_t count);
+  /// Sum or maximum of all lanes, halves first: one fixed order.
+  Value reduceAdd(Value vector);
+  Value reduceMax(Value vector);
+
+  // Control.
+  /// for iv in [low, high) by step; `body` gives the next values.
+  SmallVector<Value>
+  loop(Value low, Value high, int64_t step, ValueRange inits,
+       function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  void loop(Value low, Value high, int64_t step,
+            function_ref<void(Value)> body);
+  void ifThen(Value condition, function_ref<void()> body);
+  void ifElse(Value condition, function_ref<void()> yes,
+              function_ref<void()> no);
+  /// Calls `body(offset, lanes)` for the parts of a row of `dim` elements: a
+  /// loop of full registers, then what is left.
+  void forRow(int64_t dim, function_ref<void(Value, int64_t)> body);
+  /// The row's parts summed: `body(offset, lanes)` gives a term per lane. Four
+  /// running sums per lane, added pairwise, then `reduceAdd`.
+  Value sumRow(int64_t dim, function_ref<Value(Value, int64_t, Value)> body);
+
+private:
+  Value reduce(Value vector, function_ref<Value(Value, Value)> combine);
+  func::FuncOp fn;
+  int64_t lanes;
+};
+
+// One per file; populateCPUKernels collects them.
+void populateElementwiseKernels(KernelRegistry &registry);
+void populateNormKernels(KernelRegistry &registry);
+void populateLinearKernels(KernelRegistry &registry);
+
+} // namespace mlir::llm
+
+#endif // LLM_PASSES_KERNELS_CPU_EMITTER_H

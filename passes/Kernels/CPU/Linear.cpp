@@ -1,0 +1,163 @@
+//===- Linear.cpp - linear over panels for a CPU --------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lanes are outputs. An output is one chain of fused multiply-adds over
+// ascending k, whatever the number of tokens that a tile takes along, so every
+// variant gives the same bits.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/Linear.h"
+
+namespace mlir::llm {
+
+/// Tokens of the tiles, largest first. With AVX-512 12 x 2 accumulators and
+/// with AVX2 3 x 4 leave registers for the weights.
+static SmallVector<int64_t> tokenTiles(const Emitter &e) {
+  if (e.width() >= 16)
+    return {12, 6, 3, 1};
+  return {3, 1};
+}
+
+void forTokenTiles(Emitter &e, Value tokens, bool single,
+                   function_ref<void(Value, int64_t)> body) {
+  if (single)
+    return body(e.idx(0), 1);
+  Value first = e.idx(0);
+  for (int64_t tile : tokenTiles(e)) {
+    Value rest = e.subi(tokens, first);
+    Value end = e.addi(first, e.muli(e.divi(rest, tile), tile));
+    e.loop(first, end, tile, [&](Value t) { body(t, tile); });
+    first = end;
+  }
+}
+
+void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
+                   Value row, Value panel, int64_t n) {
+  int64_t vectors = outputs.size(), width = e.width();
+  Value first = e.muli(panel, kPanelBlock);
+  auto storeSome = [&](int64_t count) {
+    for (int64_t j = 0; j < vectors && j * width < count; ++j) {
+      int64_t lanes = std::min(width, count - j * width);
+      Value value = e.lanesOf(outputs[j], 0, lanes);
+      Value column = e.addi(first, j * width);
+      if (bias)
+        value = e.add(value, e.loadVec(bias, column, lanes));
+      e.storeVec(value, out, e.addi(row, column));
+    }
+  };
+  int64_t rest = n % kPanelBlock;
+  if (rest == 0)
+    return storeSome(kPanelBlock);
+  if (n < kPanelBlock)
+    return storeSome(rest);
+  e.ifElse(
+      e.less(panel, e.idx(n / kPanelBlock)), [&] { storeSome(kPanelBlock); },
+      [&] { storeSome(rest); });
+}
+
+namespace {
+/// What a function of a dense `linear` needs to know.
+struct DenseLinear {
+  Layout layout;
+  bool hasBias;
+};
+} // namespace
+
+/// The function for one token (`single`), or for any number.
+static void emitDense(KernelBuilder &kernel, const DenseLinear &linear,
+                      StringRef name, bool single) {
+  const Layout &layout = linear.layout;
+  int64_t k = layout.k, n = layout.n;
+  Type f32 = Float32Type::get(kernel.kernel().getContext());
+  SmallVector<Emitter::Buffer> buffers{{f32, single ? k : kUnbounded},
+                                       {layout.type, layout.elements()}};
+  if (linear.hasBias)
+    buffers.push_back({f32, n});
+  buffers.push_back({f32, single ? n : kUnbounded});
+  Emitter e(kernel, name, buffers, 1);
+  Value x = e.buffer(0), weight = e.buffer(1);
+  Value bias = linear.hasBias ? e.buffer(2) : Value();
+  Value out = e.buffer(linear.hasBias ? 3 : 2);
+  int64_t width = e.width(), vectors = kPanelBlock / width;
+
+  e.loop(e.begin(), e.end(), 1, [&](Value panel) {
+    Value base = e.muli(panel, k * kPanelBlock);
+    forTokenTiles(e, e.size(0), single, [&](Value t, int64_t tile) {
+      Value xBase = e.muli(t, k);
+      // acc[token * vectors + vector]
+      auto step = [&](Value i, ValueRange acc) {
+        SmallVector<Value> next(acc.size());
+        Value at = e.addi(base, e.muli(i, kPanelBlock));
+        SmallVector<Value> weights;
+        for (int64_t j = 0; j < vectors; ++j)
+          weights.push_back(e.loadVec(weight, e.addi(at, j * width), width));
+        for (int64_t m = 0; m < tile; ++m) {
+          Value scalar = e.load(x, e.addi(e.addi(xBase, i), m * k));
+          Value wide = e.broadcast(scalar, width);
+          for (int64_t j = 0; j < vectors; ++j)
+            next[m * vectors + j] =
+                e.fma(wide, weights[j], acc[m * vectors + j]);
+        }
+        return next;
+      };
+      int64_t unroll = tile == 1 ? 8 : 2;
+      int64_t full = k / unroll * unroll;
+      SmallVector<Value> acc(tile * vectors, e.splat(0, width));
+      if (full)
+        acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
+                     [&](Value i, ValueRange values) {
+                       SmallVector<Value> next(values);
+                       for (int64_t u = 0; u < unroll; ++u)
+                         next = step(e.addi(i, u), next);
+                       return next;
+                     });
+      for (int64_t i = full; i < k; ++i)
+        acc = step(e.idx(i), acc);
+      for (int64_t m = 0; m < tile; ++m)
+        storePanelRow(e, ArrayRef(acc).slice(m * vectors, vectors), bias, out,
+                      e.muli(e.addi(t, m), n), panel, n);
+    });
+  });
+  e.finish();
+}
+
+static LogicalResult generateLinear(KernelBuilder &kernel) {
+  rt::KernelOp op = kernel.kernel();
+  FailureOr<int64_t> n = kernel.getInt("n"), k = kernel.getInt("k");
+  if (failed(n) || failed(k))
+    return failure();
+  auto dict = op.getParams().getAs<DictionaryAttr>("layout");
+  if (!dict)
+    return op.emitOpError("has no layout: run --llm-pack-weights first");
+  FailureOr<Layout> layout =
+      Layout::parse(dict, [&] { return op.emitOpError(); });
+  if (failed(layout))
+    return failure();
+  if (!layout->isPanel() || layout->n != *n || layout->k != *k)
+    return op.emitOpError("layout is not a panel form of ")
+           << *n << " x " << *k;
+  if (layout->isAffine())
+    return op.emitOpError("has no kernel for panel_affine");
+  DenseLinear linear{*layout, kernel.getBool("bias")};
+  StringRef rows = kernel.rowSymbol();
+  auto range = [&](int64_t low, int64_t high) {
+    return rt::RangeAttr::get(op.getContext(), rows, low, high);
+  };
+  std::string one = kernel.functionName("m1");
+  emitDense(kernel, linear, one, /*single=*/true);
+  kernel.addVariant(one, range(1, 1));
+  std::string many = kernel.functionName("mn");
+  emitDense(kernel, linear, many, /*single=*/false);
+  kernel.addVariant(many, range(2, -1));
+  return success();
+}
+
+void populateLinearKernels(KernelRegistry &registry) {
+  registry.add("cpu", "linear", generateLinear);
+}
+
+} // namespace mlir::llm

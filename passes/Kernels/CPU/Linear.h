@@ -1,0 +1,29 @@
+//===- Linear.h - What the linear kernels of a CPU share --------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_KERNELS_CPU_LINEAR_H
+#define LLM_PASSES_KERNELS_CPU_LINEAR_H
+
+#include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/Layouts.h"
+
+namespace mlir::llm {
+
+/// Calls `body(first token, tokens)` for tiles that cover [0, tokens); just
+/// once, for token 0, where `single`.
+void forTokenTiles(Emitter &e, Value tokens, bool single,
+                   function_ref<void(Value, int64_t)> body);
+
+/// Stores a token's `outputs` of one panel (vectors of e.width() lanes) at
+/// `row`
+/// + 32 * panel, after adding `bias` (may be null); the last panel of `n`
+/// outputs may be short.
+void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
+                   Value row, Value panel, int64_t n);
+
+} // namespace mlir::llm
+
+#endif // LLM_PASSES_KERNELS_CPU_LINEAR_H

@@ -1,0 +1,99 @@
+//===- Layouts.h - How packed weights lie in memory -------------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A layout is a dictionary on rt.buffer and in a kernel's params: {kind, n, k,
+// type} and, where the weight has affine groups, {bits, group_size,
+// scale_type, zero_type}; `transposed` where a dense weight's symbol is [k, n].
+// It says everything about the bytes but their values.
+//
+//   rows          n rows of k elements of `type`, row major.
+//   panel         [ceildiv(n, 32)][k][32] elements of `type`; output v of panel
+//                 p is row 32p + v of the weight. Missing outputs are zero.
+//   panel_affine  [ceildiv(n, 32)] panels of groups. A group of g inputs (the
+//                 last one may be short) is ceildiv(g, 32 / bits) words per
+//                 output, [word][32] little-endian u32, then [32] scales, then
+//                 [32] zeros where there are any. Word w of an output holds the
+//                 codes of the inputs w * (32 / bits) + 4 * i + j at the bits
+//                 8 * j + bits * i on: byte j takes every fourth input, so that
+//                 a mask leaves four codes in the bytes of a dot product. Codes
+//                 beyond the group are zero. Panels are padded to 64 bytes.
+//   rows_affine   per row: codes as stored (low bits first, ceildiv(k *
+//                 bits, 8) bytes, padded to 4), f32 scales [groups], f32 zeros
+//                 [groups]; padded to 64 bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_KERNELS_LAYOUTS_H
+#define LLM_PASSES_KERNELS_LAYOUTS_H
+
+#include "dialects/LLM/IR/LLMDialect.h"
+#include "lib/Support/WeightData.h"
+
+namespace mlir::llm {
+
+/// Outputs of a panel: two AVX-512 registers, four of AVX2.
+inline constexpr int64_t kPanelBlock = 32;
+
+/// A layout dictionary, taken apart.
+struct Layout {
+  enum class Kind { Rows, Panel, PanelAffine, RowsAffine };
+  Kind kind = Kind::Rows;
+  int64_t n = 1;           ///< outputs, or rows of a table
+  int64_t k = 1;           ///< inputs, or elements of a row
+  Type type;               ///< f32, f16, bf16 of the elements (rows, panel)
+  bool transposed = false; ///< the weight's symbol is [k, n]
+  // Affine groups.
+  int64_t bits = 0;
+  int64_t groupSize = 0;
+  Type scaleType; ///< f32, f16 or bf16
+  Type zeroType;  ///< null: 2^(bits-1); ui8: codes; else the scales' type
+
+  bool isAffine() const {
+    return kind == Kind::PanelAffine || kind == Kind::RowsAffine;
+  }
+  bool isPanel() const {
+    return kind == Kind::Panel || kind == Kind::PanelAffine;
+  }
+  int64_t panels() const;
+  int64_t groups() const;
+  /// Inputs of group `g`.
+  int64_t groupLength(int64_t g) const;
+  /// Inputs per u32 word.
+  int64_t wordInputs() const { return 32 / bits; }
+  /// Bytes of the codes of a group of `length` inputs, in a panel.
+  int64_t codeBytes(int64_t length) const;
+  /// Bytes of a panel's group: codes, scales, zeros.
+  int64_t groupBytes(int64_t length) const;
+  /// Bytes from one panel (affine) to the next.
+  int64_t panelBytes() const;
+  /// Of a rows_affine row: bytes of the codes, and of all.
+  int64_t rowCodeBytes() const;
+  int64_t rowBytes() const;
+  /// Bytes of the whole, a product that cannot overflow once `parse` passed.
+  int64_t size() const;
+  /// What an rt.buffer of it holds: `type`, or i8 where it has affine groups.
+  Type elementType(MLIRContext *context) const;
+  int64_t elements() const;
+
+  /// Reports through `emitError` what is missing, unknown or too large.
+  static FailureOr<Layout> parse(DictionaryAttr dict,
+                                 function_ref<InFlightDiagnostic()> emitError);
+  DictionaryAttr toAttr(MLIRContext *context) const;
+};
+
+/// Bytes that `layout` takes; a layout that `Layout::parse` accepts.
+int64_t packedSize(DictionaryAttr layout);
+
+/// Fills `out`, of packedSize(layout) bytes, with `weight`. Floats are rounded
+/// to the layout's type (to nearest even). Reports components that cannot be
+/// read or do not fit.
+LogicalResult packWeight(WeightOp weight, DictionaryAttr layout,
+                         MutableArrayRef<char> out,
+                         ::llm::WeightFiles *files = nullptr);
+
+} // namespace mlir::llm
+
+#endif // LLM_PASSES_KERNELS_LAYOUTS_H

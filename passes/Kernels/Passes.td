@@ -1,0 +1,52 @@
+//===- Passes.td - Kernels: packing and code --------------*- tablegen -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Filing rule: passes that turn rt.kernel ops into code, and what that code
+// needs of its operands. Alphabetical.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_KERNELS
+#define LLM_PASSES_KERNELS
+
+include "mlir/Pass/PassBase.td"
+
+def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
+  let summary = "Generate the functions of every rt.kernel, per target";
+  let description = [{
+    Fills rt.kernel ops without variants. The functions of programs with target
+    "cpu" go into the code module `@cpu`, beside the programs; kernels of the
+    same family and parameters share one set of functions.
+    docs/formats/kernel-families.md is the contract of each family.
+
+    ```mlir
+    rt.kernel @norm family "rms_norm" params {dim = 8 : i64, epsilon = 1.0e-5 : f64} {
+    }
+    ```
+    becomes
+    ```mlir
+    rt.kernel @norm family "rms_norm" params {dim = 8 : i64, epsilon = 1.0e-5 : f64} {
+      rt.variant "norm" code @cpu
+    }
+    // and, in builtin.module @cpu
+    func.func @norm(%x: memref<..xf32>, %scale: memref<8xf32>, %out: memref<..xf32>,
+                    %T: i64, %begin: index, %end: index)
+    ```
+  }];
+  let options = [
+    Option<"mcpu", "mcpu", "std::string", "\"native\"",
+      "Processor of CPU code: native, x86-64-v3, x86-64-v4 or a name LLVM knows">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::rt::RTDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let statistics = [
+    Statistic<"numFunctions", "functions", "Functions generated">,
+    Statistic<"numShared", "shared kernels", "Kernels that share another one's functions">
+  ];
+}
+
+#endif // LLM_PASSES_KERNELS

@@ -1,0 +1,136 @@
+//===- Harness.cpp - Generate, compile, load and call one kernel ----------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/kernels/Harness.h"
+
+#include "dialects/RT/IR/RTDialect.h"
+#include "lib/Pipeline/Register.h"
+#include "lib/Target/CPU/CompileModule.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Kernels/Passes.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace llm::test {
+
+[[noreturn]] static void fatal(const std::string &message) {
+  fprintf(stderr, "%s\n", message.c_str());
+  abort();
+}
+
+static MLIRContext &context() {
+  static MLIRContext *shared = [] {
+    DialectRegistry registry;
+    registerDialects(registry);
+    auto *made = new MLIRContext(registry, MLIRContext::Threading::DISABLED);
+    made->loadAllAvailableDialects();
+    return made;
+  }();
+  return *shared;
+}
+
+CompiledKernel::CompiledKernel(const std::string &family,
+                               const std::string &params,
+                               const std::string &mcpu) {
+  std::string text = "rt.program @p target \"cpu\" symbols [\"T\"] {\n"
+                     "rt.kernel @k family \"" +
+                     family + "\" params " + params + " {}\n}";
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(text, ParserConfig(&context()));
+  if (!module)
+    fatal("cannot parse: " + text);
+  PassManager pm(&context());
+  mlir::llm::GenerateKernelsPassOptions options;
+  options.mcpu = mcpu;
+  pm.addPass(mlir::llm::createGenerateKernelsPass(options));
+  if (failed(pm.run(*module)))
+    fatal("cannot generate: " + text);
+  auto code = cast<ModuleOp>(SymbolTable::lookupSymbolIn(*module, "cpu"));
+  FailureOr<CPUTarget> target = CPUTarget::of(code);
+  std::vector<TableEntry> entries;
+  module->walk([&](rt::VariantOp variant) {
+    entries.push_back({variant.getEntry().str(), TableEntry::Kind::Kernel});
+  });
+  auto object = compileToSharedObject(code, *target, entries);
+  if (failed(object))
+    fatal("cannot compile: " + text);
+
+  int fd = memfd_create("kernel", MFD_CLOEXEC);
+  if (fd < 0 || write(fd, object->data(), object->size()) !=
+                    static_cast<ssize_t>(object->size()))
+    fatal("cannot write the code object");
+  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(fd);
+  if (!library)
+    fatal(dlerror());
+  auto *table = static_cast<const llm_kernel_table *>(
+      dlsym(library, LLM_KERNEL_TABLE_SYMBOL));
+  if (!table || table->abi_version != LLM_KERNEL_ABI_VERSION ||
+      table->num_entries != entries.size())
+    fatal("bad kernel table");
+  size_t i = 0;
+  module->walk([&](rt::VariantOp variant) {
+    if (variant.getEntry() != table->entries[i].name)
+      fatal("entries out of order");
+    Variant made{reinterpret_cast<llm_kernel_fn>(table->entries[i++].function),
+                 0, INT64_MAX};
+    if (auto ranges = variant.getRanges())
+      for (auto range : ranges->getAsRange<rt::RangeAttr>()) {
+        made.low = range.getLow();
+        made.high = range.getHigh() == -1 ? INT64_MAX : range.getHigh();
+      }
+    variants.push_back(made);
+  });
+}
+
+CompiledKernel::~CompiledKernel() {
+  if (library)
+    dlclose(library);
+}
+
+bool CompiledKernel::accepts(size_t index, int64_t rows) const {
+  return variants[index].low <= rows && rows <= variants[index].high;
+}
+
+void CompiledKernel::callVariant(size_t variant,
+                                 const std::vector<const void *> &buffers,
+                                 const std::vector<int64_t> &sizes,
+                                 int64_t begin, int64_t end) const {
+  std::vector<void *> pointers;
+  for (const void *buffer : buffers)
+    pointers.push_back(const_cast<void *>(buffer));
+  variants[variant].function(pointers.data(), sizes.data(), begin, end);
+}
+
+void CompiledKernel::call(int64_t rows,
+                          const std::vector<const void *> &buffers,
+                          const std::vector<int64_t> &sizes, int64_t begin,
+                          int64_t end) const {
+  for (size_t i = 0; i < variants.size(); ++i)
+    if (accepts(i, rows))
+      return callVariant(i, buffers, sizes, begin, end);
+  fatal("no variant for " + std::to_string(rows) + " rows");
+}
+
+std::vector<std::string> testedCPUs() {
+  std::string error;
+  FailureOr<CPUTarget> host = CPUTarget::get("native", error);
+  if (failed(host))
+    fatal(error);
+  if (host->has("avx512f"))
+    return {"native", "x86-64-v3"};
+  return {"native"};
+}
+
+} // namespace llm::test

@@ -1,0 +1,110 @@
+//===- Harness.h - Generate, compile, load and call one kernel --*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_TEST_UNIT_KERNELS_HARNESS_H
+#define LLM_TEST_UNIT_KERNELS_HARNESS_H
+
+#include "llm/ABI/kernel.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace llm::test {
+
+/// A kernel of the rt dialect, compiled for `mcpu` and loaded.
+class CompiledKernel {
+public:
+  /// `params` is the text of the params dictionary. Ends the test program with
+  /// a message where anything fails.
+  CompiledKernel(const std::string &family, const std::string &params,
+                 const std::string &mcpu);
+  ~CompiledKernel();
+
+  /// Runs the items [begin, end) of the variant that holds for `rows` rows.
+  void call(int64_t rows, const std::vector<const void *> &buffers,
+            const std::vector<int64_t> &sizes, int64_t begin,
+            int64_t end) const;
+  /// The same with the variant chosen by index.
+  void callVariant(size_t variant, const std::vector<const void *> &buffers,
+                   const std::vector<int64_t> &sizes, int64_t begin,
+                   int64_t end) const;
+  size_t numVariants() const { return variants.size(); }
+  /// Whether variant `index` may run `rows` rows.
+  bool accepts(size_t index, int64_t rows) const;
+
+private:
+  struct Variant {
+    llm_kernel_fn function;
+    int64_t low, high;
+  };
+  std::vector<Variant> variants;
+  void *library = nullptr;
+};
+
+/// Processors to test: "native", and x86-64-v3 where the host has more.
+std::vector<std::string> testedCPUs();
+
+/// 64-byte aligned storage with guard bytes behind it, checked by the
+/// destructor.
+template <typename T> class Buffer {
+public:
+  explicit Buffer(size_t count, T fill = T())
+      : storage((count * sizeof(T) + 63) / 64 + 2), count(count) {
+    std::fill(begin(), end(), fill);
+    std::fill(guard(), guard() + 64, static_cast<unsigned char>(0xa5));
+  }
+  T *data() { return reinterpret_cast<T *>(storage.data()); }
+  const T *data() const { return reinterpret_cast<const T *>(storage.data()); }
+  T *begin() { return data(); }
+  T *end() { return data() + count; }
+  const T *begin() const { return data(); }
+  const T *end() const { return data() + count; }
+  T &operator[](size_t i) { return data()[i]; }
+  const T &operator[](size_t i) const { return data()[i]; }
+  size_t size() const { return count; }
+  /// Whether nothing was written past the end.
+  bool intact() const {
+    for (int i = 0; i < 64; ++i)
+      if (guard()[i] != 0xa5)
+        return false;
+    return true;
+  }
+  bool operator==(const Buffer &other) const {
+    return std::memcmp(data(), other.data(), count * sizeof(T)) == 0;
+  }
+
+private:
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  unsigned char *guard() {
+    return reinterpret_cast<unsigned char *>(data() + count);
+  }
+  const unsigned char *guard() const {
+    return reinterpret_cast<const unsigned char *>(data() + count);
+  }
+  std::vector<Line> storage;
+  size_t count;
+};
+
+/// `count` numbers of a normal distribution, the same on every run.
+inline Buffer<float> randomFloats(size_t count, unsigned seed,
+                                  float scale = 1) {
+  Buffer<float> result(count);
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> draw(0, scale);
+  for (float &value : result)
+    value = draw(engine);
+  return result;
+}
+
+} // namespace llm::test
+
+#endif // LLM_TEST_UNIT_KERNELS_HARNESS_H
