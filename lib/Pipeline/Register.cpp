@@ -17,6 +17,8 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "passes/Conversion/LLMToRT/Passes.h"
+#include "passes/Dispatch/Passes.h"
 #include "passes/Kernels/Passes.h"
 
 #include <mutex>
@@ -35,5 +37,7 @@ void llm::registerPasses() {
   std::call_once(once, [] {
     // One line per group, in the order of the stages.
     mlir::llm::registerLLMKernelsPasses();
+    mlir::llm::registerLLMDispatchPasses();
+    mlir::llm::registerLLMLLMToRTPasses();
   });
 }

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -263,6 +264,51 @@ LogicalResult WhereOp::verify() {
   if (failed(xy))
     return emitOpError("the operands do not broadcast");
   return verifyResultShape(*this, *xy);
+}
+
+int FusedElementwiseOp::arity(StringRef op) {
+  return llvm::StringSwitch<int>(op)
+      .Cases({"add", "sub", "mul", "div", "max", "min"}, 2)
+      .Cases({"neg", "abs", "exp", "log", "sqrt", "reciprocal"}, 1)
+      .Cases({"sigmoid", "tanh", "silu", "relu", "gelu", "gelu_tanh"}, 1)
+      .Cases({"gelu_sigmoid", "softplus", "erf"}, 1)
+      .Default(0);
+}
+
+LogicalResult FusedElementwiseOp::verify() {
+  int64_t depth = 0;
+  for (StringRef op : getOps().getAsValueRange<StringAttr>()) {
+    unsigned index;
+    StringRef rest = op;
+    if (rest.consume_front("in")) {
+      if (rest.getAsInteger(10, index) || index >= getInputs().size())
+        return emitOpError("'") << op << "' names no operand";
+      ++depth;
+    } else if (rest.consume_front("const:0x")) {
+      if (rest.size() != 8 || rest.getAsInteger(16, index))
+        return emitOpError("'") << op << "' is no f32 in 8 hex digits";
+      ++depth;
+    } else {
+      int count = arity(op);
+      if (count == 0)
+        return emitOpError("unknown operator '") << op << "'";
+      if (depth < count)
+        return emitOpError("'") << op << "' finds too few values";
+      depth -= count - 1;
+    }
+  }
+  if (depth != 1)
+    return emitOpError("leaves ") << depth << " values, not one";
+  auto result = tensorOf(getResult());
+  if (result.getRank() != 2)
+    return emitOpError("the result is [rows, width], not ") << result;
+  for (Value input : getInputs()) {
+    auto type = tensorOf(input);
+    if (type.getRank() < 1 || type.getRank() > 2 ||
+        differ(type.getShape().back(), result.getDimSize(1)))
+      return emitOpError("operand ") << type << " has no rows like " << result;
+  }
+  return success();
 }
 
 LogicalResult ArgMaxOp::verify() {

@@ -374,6 +374,30 @@ def LLM_WhereOp : LLM_PureOp<"where", [Elementwise]> {
   let hasVerifier = 1;
 }
 
+def LLM_FusedElementwiseOp : LLM_PureOp<"fused_elementwise"> {
+  let summary = "A chain of elementwise ops over whole rows, as one kernel";
+  let description = [{
+    Made by `--llm-form-dispatches`. `ops` is postfix over the operands:
+    "in0", "in1", ... push an operand, "const:0x3f800000" the f32 with these
+    bits; add, sub, mul, div, max, min take two values, neg, abs, exp, log, sqrt,
+    reciprocal, sigmoid, tanh, silu, relu, gelu, gelu_tanh, gelu_sigmoid,
+    softplus, erf one. Operands are [rows, width], or [width] and repeat.
+
+    ```mlir
+    %y = llm.fused_elementwise %g, %u ["in0", "silu", "in1", "mul"]
+      : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<LLM_FloatTensor>:$inputs, StrArrayAttr:$ops);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$inputs $ops attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Values that an operator takes: 2, 1, or 0 where it is not one.
+    static int arity(::llvm::StringRef op);
+  }];
+}
+
 def LLM_ClipOp : LLM_PureOp<"clip", [AttrSizedOperandSegments]> {
   let summary = "Limit to [low, high]";
   let description = [{

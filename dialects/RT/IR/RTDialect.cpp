@@ -76,6 +76,26 @@ static std::optional<int64_t> apply(ExprKind kind, int64_t a, int64_t b) {
   }
 }
 
+static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs);
+
+/// x * n as (x, n), for a constant n.
+static std::pair<ExprAttr, int64_t> splitFactor(ExprAttr expr) {
+  if (expr.getKind() == ExprKind::mul)
+    if (std::optional<int64_t> factor = expr.getRight().getConstant())
+      return {expr.getLeft(), *factor};
+  return {expr, 1};
+}
+
+/// x * a + x * b as x * (a + b), or null.
+static ExprAttr addEqualTerms(ExprAttr lhs, ExprAttr rhs) {
+  auto [x, a] = splitFactor(lhs);
+  auto [y, b] = splitFactor(rhs);
+  std::optional<int64_t> sum = apply(ExprKind::add, a, b);
+  if (x != y || !sum)
+    return {};
+  return binary(ExprKind::mul, x, ExprAttr::constant(x.getContext(), *sum));
+}
+
 static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
   if (a && b)
@@ -89,6 +109,20 @@ static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
     return lhs;
   if (mul && (a == 0 || b == 0))
     return ExprAttr::constant(lhs.getContext(), 0);
+  // x * a * b is x * (a * b), and equal terms of a sum are counted: arena
+  // offsets stay short however many buffers there are.
+  if (mul && b && lhs.getKind() == ExprKind::mul)
+    if (std::optional<int64_t> factor = lhs.getRight().getConstant())
+      if (std::optional<int64_t> both = apply(kind, *factor, *b))
+        return binary(kind, lhs.getLeft(),
+                      ExprAttr::constant(lhs.getContext(), *both));
+  if (add) {
+    if (ExprAttr sum = addEqualTerms(lhs, rhs))
+      return sum;
+    if (lhs.getKind() == ExprKind::add)
+      if (ExprAttr sum = addEqualTerms(lhs.getRight(), rhs))
+        return binary(kind, lhs.getLeft(), sum);
+  }
   bool extremum = kind == ExprKind::min || kind == ExprKind::max;
   if (extremum && lhs == rhs)
     return lhs;
