@@ -201,6 +201,15 @@ void appendLower(std::string &text, char32_t codepoint) {
                    utf8proc_tolower(static_cast<utf8proc_int32_t>(codepoint))));
 }
 
+void appendUpper(std::string &text, char32_t codepoint) {
+  if (codepoint == 0xDF) {
+    text += "SS";
+    return;
+  }
+  append(text, static_cast<char32_t>(
+                   utf8proc_toupper(static_cast<utf8proc_int32_t>(codepoint))));
+}
+
 static int combiningClass(utf8proc_int32_t codepoint) {
   return utf8proc_get_property(codepoint)->combining_class;
 }

@@ -84,6 +84,9 @@ bool isMark(char32_t codepoint);
 
 /// Appends the lower case of `codepoint`, by full unconditional mapping.
 void appendLower(std::string &text, char32_t codepoint);
+/// Appends the upper case of `codepoint`, by simple mapping, and "SS" for
+/// U+00DF.
+void appendUpper(std::string &text, char32_t codepoint);
 
 enum class Form { NFC, NFD, NFKC, NFKD };
 
