@@ -20,6 +20,7 @@
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/Raise/Passes.h"
 
 #include <mutex>
 
@@ -39,5 +40,6 @@ void llm::registerPasses() {
     mlir::llm::registerLLMKernelsPasses();
     mlir::llm::registerLLMDispatchPasses();
     mlir::llm::registerLLMLLMToRTPasses();
+    mlir::llm::registerRaisePasses();
   });
 }

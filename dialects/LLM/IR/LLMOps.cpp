@@ -159,8 +159,9 @@ static LogicalResult verifyHeads(OpTy op, bool threeD) {
     return failure();
   if (!op.getPastKey() != !op.getPastValue())
     return op.emitOpError("past_key and past_value come together");
-  if (!op.getPresentKey() != !op.getPresentValue())
-    return op.emitOpError("present_key and present_value come together");
+  if (op.getPresent().size() != 0 && op.getPresent().size() != 2)
+    return op.emitOpError("present key and value come together, got ")
+           << op.getPresent().size() << " of them";
   return success();
 }
 

@@ -85,7 +85,21 @@ def LLM_GetWeightOp : LLM_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symbol
 // Composites
 //===----------------------------------------------------------------------===//
 
-def LLM_AttentionOp : LLM_PureOp<"attention", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+// One group of results, none or two, so that a functional type says it all.
+class LLM_PresentText {
+  string text = [{
+    /// The cache after this call, or null where the op does not return it.
+    ::mlir::Value getPresentKey() {
+      return getPresent().empty() ? ::mlir::Value() : getPresent()[0];
+    }
+    ::mlir::Value getPresentValue() {
+      return getPresent().empty() ? ::mlir::Value() : getPresent()[1];
+    }
+  }];
+}
+def LLM_PresentResults : LLM_PresentText;
+
+def LLM_AttentionOp : LLM_PureOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention over batches (ONNX Attention)";
   let description = [{
     query, key and value are all [batch, seq, heads * size] or all [batch, heads, seq,
@@ -109,8 +123,8 @@ def LLM_AttentionOp : LLM_PureOp<"attention", [AttrSizedOperandSegments, AttrSiz
     I64Attr:$num_heads, I64Attr:$kv_heads, F64Attr:$scale,
     DefaultValuedAttr<F64Attr, "0.0">:$softcap,
     DefaultValuedAttr<I64Attr, "0">:$window, UnitAttr:$causal);
-  let results = (outs LLM_FloatTensor:$output,
-    Optional<LLM_FloatTensor>:$present_key, Optional<LLM_FloatTensor>:$present_value);
+  let results = (outs LLM_FloatTensor:$output, Variadic<LLM_FloatTensor>:$present);
+  let extraClassDeclaration = LLM_PresentResults.text;
   let assemblyFormat = [{
     $query `,` $key `,` $value (`past` `(` $past_key^ `,` $past_value `)`)?
     (`mask` `(` $mask^ `)`)? (`nonpad` `(` $nonpad_kv_seqlen^ `)`)?
@@ -135,7 +149,7 @@ def LLM_EmbeddingOp : LLM_PureOp<"embedding"> {
   let hasVerifier = 1;
 }
 
-def LLM_GroupQueryAttentionOp : LLM_PureOp<"group_query_attention", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+def LLM_GroupQueryAttentionOp : LLM_PureOp<"group_query_attention", [AttrSizedOperandSegments]> {
   let summary = "Attention with its cache update (com.microsoft GroupQueryAttention)";
   let description = [{
     query [batch, seq, num_heads * size], key and value [batch, seq, kv_heads *
@@ -161,8 +175,8 @@ def LLM_GroupQueryAttentionOp : LLM_PureOp<"group_query_attention", [AttrSizedOp
     DefaultValuedAttr<F64Attr, "0.0">:$softcap,
     DefaultValuedAttr<I64Attr, "0">:$window, UnitAttr:$interleaved,
     UnitAttr:$smooth_softmax);
-  let results = (outs LLM_FloatTensor:$output,
-    Optional<LLM_FloatTensor>:$present_key, Optional<LLM_FloatTensor>:$present_value);
+  let results = (outs LLM_FloatTensor:$output, Variadic<LLM_FloatTensor>:$present);
+  let extraClassDeclaration = LLM_PresentResults.text;
   let assemblyFormat = [{
     $query `,` $key `,` $value (`past` `(` $past_key^ `,` $past_value `)`)?
     `lengths` `(` $seqlens_k `,` $total_sequence_length `)`

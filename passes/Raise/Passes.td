@@ -1,0 +1,94 @@
+//===- Passes.td - Passes of the raise stage ---------------*- tablegen -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Filing rule: passes that make the imported graph say more plainly what it
+// computes, in the order in which they run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_RAISE
+#define LLM_PASSES_RAISE
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+def FoldShapesPass : Pass<"llm-fold-shapes", "::mlir::ModuleOp"> {
+  let summary = "Evaluate shape arithmetic and small constant tensors";
+  let description = [{
+    Exporters leave Shape, Gather, Concat, Unsqueeze chains in front of each
+    Reshape. The pass evaluates them over the dimension symbols of the
+    arguments (`llm.dims`): a target becomes a constant that holds a number
+    where the size is static, 0 where it is the input's at the same place, and
+    one -1 at most. Result types become as static as what is known, shape-only
+    ops that change nothing go, and small ops on constants are computed.
+
+    Before:
+    ```mlir
+    %s = llm.shape %x : tensor<?x?x64xf32> -> tensor<3xi64>
+    %b = llm.gather %s, %zero {axis = 0 : i64} : (tensor<3xi64>, tensor<1xi64>) -> tensor<1xi64>
+    %l = llm.gather %s, %one {axis = 0 : i64} : (tensor<3xi64>, tensor<1xi64>) -> tensor<1xi64>
+    %t = llm.concat %b, %l, %tail {axis = 0 : i64} : (tensor<1xi64>, tensor<1xi64>, tensor<2xi64>) -> tensor<4xi64>
+    %y = llm.reshape %x, %t : (tensor<?x?x64xf32>, tensor<4xi64>) -> tensor<?x?x?x?xf32>
+    ```
+    After, with [-1, 16] in `%tail`:
+    ```mlir
+    %t = llm.constant dense<[0, 0, 4, 16]> : tensor<4xi64>
+    %y = llm.reshape %x, %t : (tensor<?x?x64xf32>, tensor<4xi64>) -> tensor<?x?x4x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::llm::LLMDialect"];
+  let statistics = [
+    Statistic<"numFolded", "folded", "Ops replaced by constants">,
+    Statistic<"numTargets", "targets", "Reshape and expand targets made constant">,
+    Statistic<"numRefined", "refined", "Values given a more static type">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+def RaiseIdiomsPass : Pass<"llm-raise-idioms", "::mlir::ModuleOp"> {
+  let summary = "Recognise composites in what exporters decompose";
+  let description = [{
+    Matches by structure, never by name: commuted operands, casts and constants
+    held as weights are looked through. Run `--llm-fold-shapes` first, so that
+    shape arithmetic is out of the way.
+
+    Canonical form: activations are [batch, seq, features]; `llm.attention` and
+    `llm.rope` take heads inside the last dimension, so the reshapes and
+    transposes around them go. A mask whose meaning is causal order, a window
+    and padding becomes the attributes `causal` and `window` and an i1 mask
+    [batch, 1, 1, slots] of the padding argument. (A query that sees nothing then
+    yields 0, where an additive mask of large numbers averages all values;
+    only padding rows are like that.) Ops are put in the order in which the
+    results need them. So a model gives the same text whether it was exported
+    with composites or without.
+
+    Before:
+    ```mlir
+    %y = llm.matmul %x, %w : (tensor<?x?x4xf32>, tensor<4x8xf32>) -> tensor<?x?x8xf32>
+    %s = llm.sigmoid %y : tensor<?x?x8xf32>
+    %z = llm.mul %y, %s : (tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
+    ```
+    After:
+    ```mlir
+    %y = llm.linear %x, %w {transposed} : (tensor<?x?x4xf32>, tensor<4x8xf32>) -> tensor<?x?x8xf32>
+    %z = llm.silu %y : tensor<?x?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::llm::LLMDialect"];
+  let statistics = [
+    Statistic<"numActivations", "activations", "SiLU found">,
+    Statistic<"numEmbeddings", "embeddings", "Embeddings found">,
+    Statistic<"numLinears", "linears", "Products with a weight found">,
+    Statistic<"numMasks", "masks", "Masks understood">,
+    Statistic<"numFlattened", "flattened", "Attentions and ropes put into canonical form">
+  ];
+}
+
+#endif // LLM_PASSES_RAISE

@@ -1,0 +1,144 @@
+//===- Utils.cpp - Shared by the raise passes -----------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Raise/Utils.h"
+
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+
+DenseElementsAttr mlir::llm::getConstantElements(Value value) {
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    return dyn_cast<DenseElementsAttr>(constant.getValue());
+  auto get = value.getDefiningOp<GetWeightOp>();
+  if (!get)
+    return {};
+  auto weight =
+      SymbolTable::lookupNearestSymbolFrom<WeightOp>(get, get.getWeightAttr());
+  if (!weight)
+    return {};
+  auto dense = dyn_cast<DenseFormatAttr>(weight.getFormat());
+  return dense ? dyn_cast<DenseElementsAttr>(dense.getData().getSource())
+               : DenseElementsAttr();
+}
+
+std::optional<double> mlir::llm::getSplatNumber(Value value) {
+  while (auto cast = value.getDefiningOp<CastOp>())
+    value = cast.getInput();
+  if (auto expand = value.getDefiningOp<ExpandOp>())
+    value = expand.getInput();
+  DenseElementsAttr elements = getConstantElements(value);
+  if (!elements || elements.getNumElements() == 0 ||
+      (!elements.isSplat() && elements.getNumElements() != 1))
+    return std::nullopt;
+  Type type = elements.getElementType();
+  if (isa<FloatType>(type)) {
+    APFloat number = elements.getSplatValue<APFloat>();
+    bool loses;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+    return number.convertToDouble();
+  }
+  if (!isa<IntegerType>(type))
+    return std::nullopt;
+  APInt number = elements.getSplatValue<APInt>();
+  bool isUnsigned = type.isUnsignedInteger() || type.isInteger(1);
+  return isUnsigned ? number.roundToDouble() : number.signedRoundToDouble();
+}
+
+Value mlir::llm::createIntVector(OpBuilder &builder, Location loc,
+                                 ArrayRef<int64_t> values) {
+  auto type = RankedTensorType::get({static_cast<int64_t>(values.size())},
+                                    builder.getI64Type());
+  return ConstantOp::create(builder, loc, type,
+                            DenseIntElementsAttr::get(type, values));
+}
+
+unsigned mlir::llm::eraseDeadOps(func::FuncOp func) {
+  unsigned count = 0;
+  func.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (op != func.getOperation() && isOpTriviallyDead(op)) {
+      op->erase();
+      ++count;
+    }
+  });
+  return count;
+}
+
+void mlir::llm::eraseUnusedWeights(ModuleOp module) {
+  llvm::DenseSet<StringAttr> used;
+  if (std::optional<SymbolTable::UseRange> uses =
+          SymbolTable::getSymbolUses(&module.getBodyRegion()))
+    for (SymbolTable::SymbolUse use : *uses)
+      used.insert(use.getSymbolRef().getRootReference());
+  else
+    return;
+  for (WeightOp weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
+    if (!used.contains(weight.getSymNameAttr()))
+      weight.erase();
+}
+
+std::optional<SmallVector<int64_t>>
+mlir::llm::reshapeTarget(ArrayRef<SymbolicExpr> input,
+                         ArrayRef<SymbolicExpr> dims) {
+  SmallVector<int64_t> target;
+  bool inferred = false;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (std::optional<int64_t> constant = dim.getConstant()) {
+      // 0 would be read as "the input's".
+      if (*constant <= 0)
+        return std::nullopt;
+      target.push_back(*constant);
+    } else if (i < input.size() && input[i] == dim) {
+      target.push_back(0);
+    } else if (!inferred) {
+      target.push_back(-1);
+      inferred = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return target;
+}
+
+RankedTensorType mlir::llm::typeOf(ArrayRef<SymbolicExpr> dims,
+                                   Type elementType) {
+  SmallVector<int64_t> shape;
+  for (const SymbolicExpr &dim : dims) {
+    std::optional<int64_t> constant = dim.getConstant();
+    shape.push_back(constant && *constant >= 0 ? *constant
+                                               : ShapedType::kDynamic);
+  }
+  return RankedTensorType::get(shape, elementType);
+}
+
+Value mlir::llm::createReshape(OpBuilder &builder, Location loc,
+                               SymbolicShape &shapes, Value input,
+                               ArrayRef<SymbolicExpr> dims) {
+  SmallVector<SymbolicExpr> wanted(dims);
+  // Whatever the intermediate shape is, the elements are the same.
+  while (Operation *producer = input.getDefiningOp()) {
+    if (!isa<ReshapeOp, UnsqueezeOp, SqueezeOp>(producer) ||
+        shapes.getDims(input) == ArrayRef<SymbolicExpr>(wanted))
+      break;
+    Value inner = producer->getOperand(0);
+    if (shapes.getDims(inner) != ArrayRef<SymbolicExpr>(wanted) &&
+        !reshapeTarget(shapes.getDims(inner), wanted))
+      break;
+    input = inner;
+  }
+  if (shapes.getDims(input) == ArrayRef<SymbolicExpr>(wanted))
+    return input;
+  std::optional<SmallVector<int64_t>> target =
+      reshapeTarget(shapes.getDims(input), wanted);
+  if (!target)
+    return {};
+  Value shape = createIntVector(builder, loc, *target);
+  return ReshapeOp::create(builder, loc,
+                           typeOf(wanted, tensorOf(input).getElementType()),
+                           input, shape, /*allowzero=*/false);
+}
