@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace llm::runtime {

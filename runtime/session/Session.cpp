@@ -1,0 +1,264 @@
+//===- Session.cpp - An artifact's decoder, running -------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/session/Session.h"
+
+#include "runtime/core/Expr.h"
+#include "runtime/core/Limits.h"
+#include "runtime/core/ThreadPool.h"
+
+#include <algorithm>
+
+namespace llm::runtime {
+
+namespace {
+constexpr int64_t defaultChunk = 512;
+
+/// The index of the program that generates on `target`: the one that an
+/// iteration calls, or, without iterations, the only one.
+Expected<int> decoderProgram(const artifact::Manifest &manifest,
+                             std::string_view target) {
+  std::vector<int> found;
+  for (const artifact::Iteration &iteration : manifest.iterations()) {
+    std::vector<int> programs;
+    for (const artifact::Iteration::Call &call : iteration.calls())
+      if (call.kind() == artifact::Iteration::Call::PROGRAM)
+        programs.push_back(static_cast<int>(call.program()));
+    bool ours = std::any_of(programs.begin(), programs.end(), [&](int index) {
+      return manifest.programs(index).target() == target;
+    });
+    if (!ours)
+      continue;
+    if (programs.size() != 1)
+      return Status::unsupported("iteration '" + iteration.name() + "' calls " +
+                                 std::to_string(programs.size()) +
+                                 " programs; this runtime runs one");
+    found.push_back(programs.front());
+  }
+  if (found.empty())
+    for (int i = 0; i < manifest.programs_size(); ++i)
+      if (manifest.programs(i).target() == target)
+        found.push_back(i);
+  if (found.empty())
+    return Status::unsupported("the artifact has no decoder program for '" +
+                               std::string(target) + "'");
+  if (found.size() > 1)
+    return Status::unsupported("the artifact has " +
+                               std::to_string(found.size()) +
+                               " decoder programs for '" + std::string(target) +
+                               "' and does not say which generates");
+  return found.front();
+}
+} // namespace
+
+Expected<std::unique_ptr<Session>>
+Session::create(std::shared_ptr<const Artifact> artifact,
+                const SessionOptions &options) {
+  return catchExceptions([&]() -> Expected<std::unique_ptr<Session>> {
+    std::unique_ptr<Session> session(new Session());
+    session->artifact = std::move(artifact);
+    LLM_RETURN_IF_ERROR(session->setUp(options));
+    return session;
+  });
+}
+
+Status Session::setUp(const SessionOptions &options) {
+  const artifact::Manifest &m = manifest();
+  if (!m.decoder()) {
+    std::string reason = m.not_decoder_reason();
+    return Status::unsupported("the artifact holds no decoder" +
+                               (reason.empty() ? "" : ": " + reason) +
+                               "; llm-run exec runs it");
+  }
+  if (m.synthetic_weights())
+    return Status::unsupported("the artifact has shapes in place of weights "
+                               "(--weights=synthetic)");
+  auto maxContext = static_cast<int32_t>(m.generation().max_context());
+  contextLength = options.context ? options.context : maxContext;
+  if (contextLength < 1 || contextLength > maxContext)
+    return Status::invalidInput(
+        "a context of " + std::to_string(contextLength) +
+        " tokens is asked for, the model's maximum is " +
+        std::to_string(maxContext));
+  int64_t maxSequences = std::max<int64_t>(options.maxSequences, 1);
+  int64_t chunk = options.chunk ? options.chunk : defaultChunk;
+  chunk = std::min(chunk, int64_t(contextLength) * maxSequences);
+
+  LLM_ASSIGN_OR_RETURN(std::string name, chooseDevice(m, options.device));
+  numThreads = options.threads ? options.threads : availableThreads();
+  LLM_ASSIGN_OR_RETURN(executor, createDevice(name, numThreads));
+  LLM_RETURN_IF_ERROR(findProgram());
+
+  std::vector<int64_t> lengths = options.lengths;
+  if (lengths.empty())
+    lengths.assign(static_cast<size_t>(maxSequences), contextLength);
+  LLM_ASSIGN_OR_RETURN(cacheSlots, Cache::slotsFor(m, contextLength, lengths));
+
+  SchedulerOptions scheduling;
+  scheduling.chunk = chunk;
+  scheduling.maxSequences = maxSequences;
+  scheduling.maxLogitRows = std::max(options.maxLogitRows, maxSequences);
+  scheduling.context = contextLength;
+  scheduling.fair = options.fair;
+
+  StepArrays::Capacity capacity;
+  capacity.tokens = std::max(chunk, maxSequences);
+  capacity.sequences = maxSequences;
+  capacity.logitRows = std::min(scheduling.maxLogitRows, capacity.tokens);
+  capacity.groups = m.cache_groups_size();
+  capacity.tableWidth = 1;
+  for (const artifact::CacheGroup &group : m.cache_groups())
+    if (int64_t page = group.page_size())
+      capacity.tableWidth =
+          std::max(capacity.tableWidth, (contextLength + page - 1) / page);
+  Symbols largest;
+  largest[Symbols::T] = capacity.tokens;
+  largest[Symbols::S] = capacity.sequences;
+  largest[Symbols::R] = capacity.logitRows;
+  largest[Symbols::P] = capacity.tokens;
+  largest[Symbols::B] = capacity.tableWidth;
+  largest[Symbols::C] = cacheSlots;
+  LLM_RETURN_IF_ERROR(admit(options, largest, capacity));
+
+  CacheShape shape;
+  shape.context = contextLength;
+  shape.maxSequences = static_cast<int32_t>(maxSequences);
+  shape.slots = cacheSlots;
+  LLM_ASSIGN_OR_RETURN(Cache created, Cache::create(m, shape));
+  cache = std::make_unique<Cache>(std::move(created));
+  LLM_ASSIGN_OR_RETURN(StepArrays step, StepArrays::create(capacity));
+  arrays = std::make_unique<StepArrays>(std::move(step));
+  scheduler = std::make_unique<Scheduler>(scheduling, *cache, *arrays);
+  return bind(largest);
+}
+
+Status Session::findProgram() {
+  LLM_ASSIGN_OR_RETURN(int index,
+                       decoderProgram(manifest(), executor->target()));
+  code = std::make_unique<CodeLoader>(artifact, *executor);
+  LLM_ASSIGN_OR_RETURN(program, Program::load(artifact, index, *code));
+  return Status::success();
+}
+
+Status Session::admit(const SessionOptions &options, const Symbols &largest,
+                      const StepArrays::Capacity &capacity) {
+  const artifact::Certificate &certificate = manifest().certificate();
+  for (const artifact::Payload &payload : manifest().payloads())
+    if (payload.kind() == artifact::Payload::WEIGHTS)
+      use.weights += payload.size();
+  use.weights = std::max(use.weights, certificate.weights_bytes());
+  LLM_ASSIGN_OR_RETURN(int64_t arenaBytes, program->arenaBytes(largest));
+  use.activations = static_cast<uint64_t>(arenaBytes);
+  if (certificate.arena_bytes().nodes_size() > 0) {
+    LLM_ASSIGN_OR_RETURN(
+        int64_t certified,
+        evaluateExpr(certificate.arena_bytes(), largest.values));
+    use.activations =
+        std::max(use.activations, static_cast<uint64_t>(certified));
+  }
+  use.activations += StepArrays::bytes(capacity);
+  if (__builtin_mul_overflow(certificate.kv_bytes_per_slot(),
+                             static_cast<uint64_t>(cacheSlots), &use.cache))
+    return Status::resource("the cache is too large");
+  use.logits = static_cast<uint64_t>(capacity.logitRows) *
+               manifest().vocabulary_size() * sizeof(float);
+  use.fixed = certificate.fixed_bytes();
+
+  uint64_t limit = options.memory ? options.memory : memoryLimit();
+  if (use.total() <= limit)
+    return Status::success();
+  return Status::resource(
+      "not enough memory: this needs " + formatSize(use.total()) +
+      " (weights " + formatSize(use.weights) + ", cache " +
+      formatSize(use.cache) + " for " + std::to_string(cacheSlots) +
+      " slots, activations " + formatSize(use.activations) + ", logits " +
+      formatSize(use.logits) + ", fixed " + formatSize(use.fixed) + "), " +
+      formatSize(limit) +
+      (options.memory ? " are allowed (--memory)" : " are available") +
+      "; a smaller context, batch or chunk needs less");
+}
+
+Status Session::bind(const Symbols &largest) {
+  LLM_ASSIGN_OR_RETURN(int64_t arenaBytes, program->arenaBytes(largest));
+  LLM_ASSIGN_OR_RETURN(arena,
+                       Allocation::create(static_cast<uint64_t>(arenaBytes)));
+  LLM_ASSIGN_OR_RETURN(logits, Allocation::create(use.logits));
+  bool hasLogits = false;
+  auto lookup = [&](const artifact::Buffer &buffer) -> Expected<BufferRef> {
+    if (buffer.lifetime() == artifact::Buffer::STATE) {
+      Cache::PlaneRef plane =
+          cache->plane(buffer.group(), buffer.layer(), buffer.plane());
+      return BufferRef{plane.data, plane.bytes};
+    }
+    if (buffer.name() == "logits") {
+      if (buffer.element_type() != artifact::F32)
+        return Status::unsupported("the program's logits are not f32");
+      hasLogits = true;
+      return BufferRef{logits.data(), logits.size()};
+    }
+    if (std::optional<BufferRef> array =
+            arrays->find(buffer.name(), buffer.group())) {
+      if (buffer.element_type() != artifact::I32)
+        return Status::invalidInput("the program's '" + buffer.name() +
+                                    "' is not i32");
+      return *array;
+    }
+    return Status::unsupported("the program reads or writes '" + buffer.name() +
+                               "', which a step does not have");
+  };
+  LLM_RETURN_IF_ERROR(program->bind({arena.data(), arena.size()}, lookup));
+  if (!hasLogits)
+    return Status::invalidInput("the decoder program writes no 'logits'");
+  // Fails now, not in the middle of a request, where a buffer is too small.
+  for (int i = 0; i < program->description().buffers_size(); ++i) {
+    if (program->description().buffers(i).name() != "logits")
+      continue;
+    LLM_ASSIGN_OR_RETURN(int64_t elements, program->bufferElements(i, largest));
+    if (elements != largest[Symbols::R] * vocabularySize())
+      return Status::invalidInput(
+          "the program's logits have " + std::to_string(elements) +
+          " elements for " + std::to_string(largest[Symbols::R]) +
+          " rows and a vocabulary of " + std::to_string(vocabularySize()));
+  }
+  return Status::success();
+}
+
+Status Session::append(SequenceId id, std::span<const int32_t> tokens,
+                       llm_role role, Logits wanted) {
+  for (int32_t token : tokens)
+    if (token < 0 || token >= vocabularySize())
+      return Status::invalidInput("token " + std::to_string(token) +
+                                  " is not in the vocabulary of " +
+                                  std::to_string(vocabularySize()));
+  return scheduler->append(id, tokens, role, wanted);
+}
+
+Status Session::step(const RowCallback &row) {
+  LLM_ASSIGN_OR_RETURN(Scheduler::Step next, scheduler->next());
+  if (next.symbols[Symbols::T] == 0)
+    return Status::success();
+  next.symbols[Symbols::C] = cacheSlots;
+  LLM_ASSIGN_OR_RETURN(const Plan *plan, program->plan(next.symbols));
+  int64_t *times = nullptr;
+  if (recorded) {
+    recorded->plan = plan;
+    recorded->nanoseconds.assign(plan->calls().size(), 0);
+    times = recorded->nanoseconds.data();
+  }
+  LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
+  const auto *values = reinterpret_cast<const float *>(logits.data());
+  auto vocabulary = static_cast<size_t>(vocabularySize());
+  for (size_t i = 0; i < next.rows.size(); ++i)
+    LLM_RETURN_IF_ERROR(row(next.rows[i].sequence, next.rows[i].position,
+                            {values + i * vocabulary, vocabulary}));
+  return Status::success();
+}
+
+void Session::setProfiling(bool on) {
+  recorded = on ? std::make_unique<Profile>() : nullptr;
+}
+
+} // namespace llm::runtime

@@ -1,0 +1,136 @@
+//===- Session.h - An artifact's decoder, running -----------------*- C++
+//-*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_RUNTIME_SESSION_SESSION_H
+#define LLM_RUNTIME_SESSION_SESSION_H
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/device/Program.h"
+#include "runtime/scheduler/Scheduler.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llm::runtime {
+
+/// Names of the devices that this build has and that run here, best first.
+std::vector<std::string> availableDevices();
+
+/// A device by name; threads >= 1. Unsupported if this build does not have it.
+Expected<std::unique_ptr<Device>> createDevice(const std::string &name,
+                                               int threads);
+
+/// The device to use: `wanted`, or where that is empty the first of cuda, cpu,
+/// cuda-emulator that the artifact has code for and that runs here.
+Expected<std::string> chooseDevice(const artifact::Manifest &manifest,
+                                   const std::string &wanted);
+
+struct SessionOptions {
+  std::string device;       ///< empty: see chooseDevice
+  int threads = 0;          ///< 0: all that the process may use
+  int32_t context = 0;      ///< tokens of a sequence; 0: the model's maximum
+  int64_t chunk = 0;        ///< tokens of a step; 0: 512
+  int64_t maxSequences = 1; ///< at once
+  int64_t maxLogitRows = 0; ///< of a step; 0: maxSequences
+  /// Tokens of each sequence that will come, where known: the cache is made
+  /// that large; else for maxSequences times the context.
+  std::vector<int64_t> lengths;
+  uint64_t memory = 0; ///< bytes; 0: what the surroundings grant
+  bool fair = false;   ///< SchedulerOptions::fair
+};
+
+/// What the memory certificate says for a session: peaks, in bytes.
+struct MemoryUse {
+  uint64_t weights = 0;
+  uint64_t activations = 0;
+  uint64_t cache = 0;
+  uint64_t logits = 0;
+  uint64_t fixed = 0;
+  uint64_t total() const {
+    return weights + activations + cache + logits + fixed;
+  }
+};
+
+/// Runs sequences through a decoder program step by step. One thread at a time.
+class Session {
+public:
+  using SequenceId = Scheduler::SequenceId;
+
+  /// Unsupported where the artifact has no decoder program for the device;
+  /// Resource, with the terms of the certificate, where the session does not
+  /// fit in the memory; InvalidInput where the context exceeds the model's.
+  static Expected<std::unique_ptr<Session>>
+  create(std::shared_ptr<const Artifact> artifact,
+         const SessionOptions &options);
+
+  const artifact::Manifest &manifest() const { return artifact->manifest(); }
+  int64_t vocabularySize() const { return manifest().vocabulary_size(); }
+  int32_t context() const { return contextLength; }
+  int threads() const { return numThreads; }
+  std::string_view device() const { return executor->target(); }
+  const MemoryUse &memory() const { return use; }
+
+  Expected<SequenceId> add() { return scheduler->add(); }
+  Expected<SequenceId> fork(SequenceId parent) {
+    return scheduler->fork(parent);
+  }
+  void remove(SequenceId id) { scheduler->remove(id); }
+  /// InvalidInput for an id outside the vocabulary, or beyond the context.
+  Status append(SequenceId id, std::span<const int32_t> tokens, llm_role role,
+                Logits logits);
+  Status rollback(SequenceId id, int64_t length) {
+    return scheduler->rollback(id, length);
+  }
+  int64_t length(SequenceId id) const { return scheduler->length(id); }
+  /// No sequence has a waiting token.
+  bool idle() const { return scheduler->idle(); }
+
+  /// What follows the token at `position` of `sequence`: [vocabulary], valid
+  /// during the call.
+  using RowCallback = std::function<Status(
+      SequenceId sequence, int64_t position, std::span<const float> logits)>;
+  /// Runs one step, then calls `row` for each row of logits, in the order of
+  /// the step's tokens. Does nothing when idle.
+  Status step(const RowCallback &row);
+
+  /// Time of each dispatch of the last step.
+  struct Profile {
+    const Plan *plan = nullptr;
+    std::vector<int64_t> nanoseconds;
+  };
+  /// Starts or ends the recording; null while off.
+  void setProfiling(bool on);
+  const Profile *profile() const { return recorded.get(); }
+
+private:
+  Session() = default;
+  Status setUp(const SessionOptions &options);
+  Status findProgram();
+  Status admit(const SessionOptions &options, const Symbols &largest,
+               const StepArrays::Capacity &capacity);
+  Status bind(const Symbols &largest);
+
+  std::shared_ptr<const Artifact> artifact;
+  std::unique_ptr<Device> executor;
+  std::unique_ptr<CodeLoader> code;
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Cache> cache;
+  std::unique_ptr<StepArrays> arrays;
+  std::unique_ptr<Scheduler> scheduler;
+  Allocation arena, logits;
+  int64_t cacheSlots = 0;
+  int32_t contextLength = 0;
+  int numThreads = 1;
+  MemoryUse use;
+  std::unique_ptr<Profile> recorded;
+};
+
+} // namespace llm::runtime
+
+#endif // LLM_RUNTIME_SESSION_SESSION_H

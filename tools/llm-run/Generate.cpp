@@ -1,0 +1,308 @@
+//===- Generate.cpp - llm-run generate -------------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "tools/llm-run/Common.h"
+#include "tools/llm-run/Sampling.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace llm::run {
+
+using namespace runtime;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int64_t defaultMaxTokens = 256;
+
+struct GenerateOptions {
+  CommonOptions common;
+  std::string prompt, promptFile, promptIds, prompts;
+  bool hasPrompt = false;
+  std::optional<int64_t> maxTokens;
+  std::vector<std::string> stop;
+  SamplingOptions sampling;
+};
+
+/// The requests of a run, before the session exists.
+struct Requests {
+  std::vector<GenerationRequest> list;
+  /// Whether the number of tokens was asked for, or may be cut to the context.
+  std::vector<bool> explicitLength;
+};
+
+Status readRequestLine(const Json &line, const GenerateOptions &options,
+                       const Tokenizer *tokenizer, GenerationRequest &request,
+                       bool &explicitLength) {
+  if (!line.is_object())
+    return Status::invalidInput("not a JSON object");
+  SamplingOptions sampling = options.sampling;
+  bool hasPrompt = false;
+  for (const auto &[key, value] : line.items()) {
+    if (key == "prompt" && value.is_string()) {
+      if (!tokenizer)
+        return Status::invalidInput("the artifact has no tokenizer: give "
+                                    "\"prompt_ids\" in place of \"prompt\"");
+      LLM_ASSIGN_OR_RETURN(request.prompt,
+                           encodePrompt(*tokenizer, value.get<std::string>()));
+      hasPrompt = true;
+    } else if (key == "prompt_ids" && value.is_array()) {
+      request.prompt.clear();
+      for (const Json &id : value) {
+        if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+          return Status::invalidInput("\"prompt_ids\" has something that is "
+                                      "not a token id");
+        request.prompt.push_back(id.get<int32_t>());
+      }
+      hasPrompt = true;
+    } else if (key == "max_tokens" && value.is_number_unsigned()) {
+      request.maxTokens = value.get<int64_t>();
+      explicitLength = true;
+    } else if (key == "stop" && value.is_string()) {
+      request.stop = {value.get<std::string>()};
+    } else if (key == "stop" && value.is_array() &&
+               std::all_of(value.begin(), value.end(),
+                           [](const Json &v) { return v.is_string(); })) {
+      request.stop = value.get<std::vector<std::string>>();
+    } else if (!sampling.set(key, value)) {
+      return Status::invalidInput("\"" + key +
+                                  "\" is not known or has a wrong value");
+    }
+  }
+  if (!hasPrompt)
+    return Status::invalidInput("no \"prompt\"");
+  request.sampling = sampling.resolve();
+  return verifySampling(request.sampling);
+}
+
+Status readRequestFile(const GenerateOptions &options,
+                       const Tokenizer *tokenizer,
+                       const GenerationRequest &defaults, Requests &requests) {
+  LLM_ASSIGN_OR_RETURN(std::string text, readText(options.prompts));
+  size_t lineNumber = 0;
+  for (size_t start = 0; start < text.size();) {
+    size_t end = std::min(text.find('\n', start), text.size());
+    std::string line = text.substr(start, end - start);
+    start = end + 1;
+    ++lineNumber;
+    if (line.find_first_not_of(" \t\r") == std::string::npos)
+      continue;
+    std::string where = options.prompts + ":" + std::to_string(lineNumber);
+    Json value = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (value.is_discarded())
+      return Status::invalidInput(where + ": not valid JSON");
+    GenerationRequest request = defaults;
+    bool explicitLength = options.maxTokens.has_value();
+    LLM_RETURN_IF_ERROR(
+        readRequestLine(value, options, tokenizer, request, explicitLength)
+            .withContext(where));
+    requests.list.push_back(std::move(request));
+    requests.explicitLength.push_back(explicitLength);
+  }
+  if (requests.list.empty())
+    return Status::invalidInput(options.prompts + ": no requests");
+  return Status::success();
+}
+
+Status readSingle(const GenerateOptions &options, const Tokenizer *tokenizer,
+                  GenerationRequest request, Requests &requests) {
+  if (!options.promptIds.empty()) {
+    LLM_ASSIGN_OR_RETURN(
+        request.prompt,
+        parseIds(options.promptIds).withContext("--prompt-ids"));
+  } else {
+    if (!tokenizer)
+      return Status::invalidInput(
+          options.common.artifact +
+          ": the artifact has no tokenizer: give --prompt-ids, or compile the "
+          "model with --tokenizer");
+    std::string text = options.prompt;
+    if (!options.promptFile.empty()) {
+      LLM_ASSIGN_OR_RETURN(text, readText(options.promptFile));
+    }
+    LLM_ASSIGN_OR_RETURN(request.prompt, encodePrompt(*tokenizer, text));
+  }
+  if (request.prompt.empty())
+    return Status::invalidInput("the prompt has no tokens");
+  requests.list.push_back(std::move(request));
+  requests.explicitLength.push_back(options.maxTokens.has_value());
+  return Status::success();
+}
+
+/// The context that the requests need; numbers of tokens that were not asked
+/// for are cut to it.
+Status fitContext(const Artifact &artifact, const GenerateOptions &options,
+                  Requests &requests, SessionOptions &session) {
+  auto limit =
+      static_cast<int64_t>(artifact.manifest().generation().max_context());
+  if (options.common.context)
+    limit = std::min<int64_t>(limit, options.common.context);
+  int64_t longest = 1;
+  for (size_t i = 0; i < requests.list.size(); ++i) {
+    GenerationRequest &request = requests.list[i];
+    auto prompt = static_cast<int64_t>(request.prompt.size());
+    // The last token is not fed back.
+    int64_t needed = prompt + std::max<int64_t>(request.maxTokens - 1, 0);
+    if (needed > limit && !requests.explicitLength[i] && prompt <= limit) {
+      request.maxTokens = limit - prompt + 1;
+      needed = limit;
+    }
+    if (needed > limit || request.maxTokens > (1 << 28)) {
+      std::string which =
+          requests.list.size() > 1 ? "request " + std::to_string(i) + ": " : "";
+      return Status::invalidInput(
+          which + "a prompt of " + std::to_string(prompt) + " tokens and " +
+          std::to_string(request.maxTokens) +
+          " more do not fit in the context of " + std::to_string(limit) +
+          (options.common.context ? " (--context)" : ", the model's maximum"));
+    }
+    session.lengths.push_back(needed);
+    longest = std::max(longest, needed);
+  }
+  session.context = static_cast<int32_t>(longest);
+  session.maxSequences = static_cast<int64_t>(requests.list.size());
+  return Status::success();
+}
+
+Json resultJson(const GenerationResult &result, uint64_t seed) {
+  Json json;
+  json["text"] = result.text;
+  json["tokens"] = result.tokens;
+  json["prompt_tokens"] = result.promptTokens;
+  json["finish_reason"] = result.finishReason;
+  json["ttft_ms"] = result.ttftMilliseconds;
+  json["decode_tokens_per_s"] = result.decodeTokensPerSecond;
+  json["seed"] = seed;
+  return json;
+}
+
+std::string idsText(const std::vector<int32_t> &ids) {
+  std::string text;
+  for (int32_t id : ids)
+    text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+Status generateAction(const GenerateOptions &options) {
+  const std::string &path = options.common.artifact;
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
+                       Artifact::open(path));
+  auto loaded = loadTokenizer(*artifact).withContext(path);
+  if (!loaded)
+    return loaded.takeStatus();
+  std::unique_ptr<Tokenizer> tokenizer = *std::move(loaded);
+
+  GenerationRequest defaults;
+  defaults.maxTokens = options.maxTokens.value_or(defaultMaxTokens);
+  defaults.sampling = options.sampling.resolve();
+  defaults.stop = options.stop;
+  defaults.eosIds = endIds(*artifact, tokenizer.get());
+  LLM_RETURN_IF_ERROR(verifySampling(defaults.sampling));
+  bool batch = !options.prompts.empty();
+  Requests requests;
+  LLM_RETURN_IF_ERROR(
+      batch ? readRequestFile(options, tokenizer.get(), defaults, requests)
+            : readSingle(options, tokenizer.get(), defaults, requests));
+
+  SessionOptions sessionOptions = options.common.sessionOptions();
+  LLM_RETURN_IF_ERROR(fitContext(*artifact, options, requests, sessionOptions));
+  auto created = Session::create(artifact, sessionOptions).withContext(path);
+  if (!created)
+    return created.takeStatus();
+  std::unique_ptr<Session> session = *std::move(created);
+
+  bool json = options.common.json;
+  GenerationCallbacks callbacks;
+  callbacks.cancelled = interrupted;
+  if (!json && !batch)
+    callbacks.onText = [](size_t, std::string_view text) { print(text); };
+  callbacks.onFinish = [&](size_t index,
+                           const GenerationResult &result) -> Status {
+    uint64_t seed = requests.list[index].sampling.seed;
+    if (json) {
+      if (result.finishReason == "cancelled")
+        return Status::success();
+      Json line;
+      if (batch)
+        line["index"] = index;
+      line.update(resultJson(result, seed));
+      printJson(line);
+      return Status::success();
+    }
+    std::string text = tokenizer ? result.text : idsText(result.tokens);
+    if (batch)
+      print("[" + std::to_string(index) + "] " + text + "\n");
+    else
+      print(tokenizer ? "\n" : text + "\n");
+    char figures[160];
+    std::snprintf(figures, sizeof(figures),
+                  "[%lld prompt tokens, first token after %.0f ms; %zu tokens, "
+                  "%.1f per second; %s]",
+                  static_cast<long long>(result.promptTokens),
+                  result.ttftMilliseconds, result.tokens.size(),
+                  result.decodeTokensPerSecond,
+                  std::string(result.finishReason).c_str());
+    note(figures);
+    if (requests.list[index].sampling.temperature > 0)
+      note("[seed " + std::to_string(seed) + "]");
+    return Status::success();
+  };
+  return generate(*session, tokenizer.get(), requests.list, callbacks);
+}
+
+} // namespace
+
+void addGenerate(CLI::App &app, Action &action) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App *command =
+      app.add_subcommand("generate", "Answers a prompt, or several at once");
+  options->common.addTo(*command);
+  CLI::Option_group *prompts = command->add_option_group("prompt");
+  prompts
+      ->add_option("--prompt", options->prompt,
+                   "the text to continue; '' is the beginning-of-sequence "
+                   "token alone")
+      ->type_name("TEXT");
+  prompts
+      ->add_option("--prompt-file", options->promptFile,
+                   "a file with the text; - is standard input")
+      ->type_name("FILE");
+  prompts
+      ->add_option("--prompt-ids", options->promptIds,
+                   "token ids, separated by commas")
+      ->type_name("IDS");
+  prompts
+      ->add_option("--prompts", options->prompts,
+                   "requests to run in one batch, a JSON object a line: "
+                   "prompt or prompt_ids, and optionally max_tokens, stop, "
+                   "temperature, top_k, top_p, min_p, repetition_penalty, seed")
+      ->type_name("FILE.jsonl");
+  prompts->require_option(1);
+  command
+      ->add_option("--max-tokens", options->maxTokens,
+                   "tokens to generate at most (default 256, or what fits)")
+      ->check(CLI::Range(0, 1 << 28))
+      ->type_name("N");
+  command
+      ->add_option("--stop", options->stop,
+                   "end before this text; may be given several times")
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+  options->sampling.addTo(*command);
+  command->add_flag("--json", options->common.json,
+                    "print JSON: one object per request");
+  command->footer(
+      "Example:\n  llm-run generate model.llmx --prompt 'Once upon a time' "
+      "--max-tokens 64 --temperature 0.8 --seed 1");
+  command->callback([options, &action] {
+    action = [options] { return generateAction(*options); };
+  });
+}
+
+} // namespace llm::run

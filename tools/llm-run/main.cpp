@@ -1,0 +1,118 @@
+//===- main.cpp - Runs artifacts -------------------------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "llm/ABI/artifact.h"
+#include "llm/ABI/kernel.h"
+#include "llm/ABI/step.h"
+#include "tools/llm-run/Common.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace llm::run {
+
+namespace {
+volatile std::sig_atomic_t interruptCount = 0;
+
+enum ExitCode {
+  Fine = 0,
+  InputAtFault = 1,
+  WrongUsage = 2,
+  OurFault = 3,
+  Interrupted = 130,
+};
+
+extern "C" void onInterrupt(int) {
+  // The second one does not wait for the step to end.
+  interruptCount = interruptCount + 1;
+  if (interruptCount > 1)
+    _exit(Interrupted);
+}
+
+std::string versionText() {
+  return "llm-run " LLM_VERSION "\nartifact format " +
+         std::to_string(LLM_ARTIFACT_VERSION) + ", step ABI " +
+         std::to_string(LLM_STEP_ABI_VERSION) + ", kernel ABI " +
+         std::to_string(LLM_KERNEL_ABI_VERSION);
+}
+
+/// What is needed to see an internal failure again. Returns the file's path,
+/// empty where it cannot be written.
+std::string writeReproducer(int argc, char **argv, const std::string &message) {
+  const char *directory = std::getenv("TMPDIR");
+  std::string path = std::string(directory && *directory ? directory : "/tmp") +
+                     "/llm-run-XXXXXX";
+  int descriptor = mkstemp(path.data());
+  std::FILE *file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
+  if (!file)
+    return "";
+  char cwd[4096];
+  std::fprintf(file, "%s\ndirectory: %s\ncommand:", versionText().c_str(),
+               getcwd(cwd, sizeof(cwd)) ? cwd : "unknown");
+  for (int i = 0; i < argc; ++i)
+    std::fprintf(file, " '%s'", argv[i]);
+  std::fprintf(file, "\nmessage: %s\n", message.c_str());
+  std::fclose(file);
+  return path;
+}
+
+int report(int argc, char **argv, const Status &status) {
+  std::fprintf(stderr, "llm-run: error: %s\n", status.message().c_str());
+  if (status.code() != runtime::StatusCode::Internal)
+    return InputAtFault;
+  std::string path = writeReproducer(argc, argv, status.message());
+  std::fprintf(stderr,
+               "llm-run: this is a fault of llm-run%s%s; please report it\n",
+               path.empty() ? "" : ", described in ", path.c_str());
+  return OurFault;
+}
+
+int run(int argc, char **argv) {
+  CLI::App app("Runs language models that llm-compile has compiled.",
+               "llm-run");
+  app.set_version_flag("--version", versionText());
+  app.require_subcommand(1);
+  app.footer(
+      "Example:\n  llm-run generate model.llmx --prompt 'The capital of "
+      "France is' --max-tokens 16\n\nllm-run SUBCOMMAND --help says more. "
+      "Exit codes: 0 fine, 1 the input or the\nsurroundings are at "
+      "fault, 2 wrong usage, 3 a fault of llm-run, 130 interrupted.");
+  Action action;
+  addGenerate(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    int code = app.exit(error);
+    return code == 0 ? Fine : WrongUsage;
+  }
+
+  struct sigaction handler = {};
+  handler.sa_handler = onInterrupt;
+  handler.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &handler, nullptr);
+
+  Status status = runtime::catchExceptions(action);
+  if (interruptCount > 0)
+    return Interrupted;
+  if (!status)
+    return report(argc, argv, status);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return report(argc, argv,
+                  Status::resource("cannot write to standard output"));
+  return Fine;
+}
+} // namespace
+
+bool interrupted() { return interruptCount > 0; }
+
+} // namespace llm::run
+
+int main(int argc, char **argv) { return llm::run::run(argc, argv); }
