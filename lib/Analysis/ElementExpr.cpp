@@ -452,7 +452,7 @@ const Element *ElementAnalysis::compute(Value value,
         return unknown();
       })
       .Default([&](Operation *op) {
-        if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumOperands() != 2)
+        if (!isElementwise(op) || op->getNumOperands() != 2)
           return isa<LLMDialect>(op->getDialect()) && isMemoryEffectFree(op)
                      ? load()
                      : unknown();

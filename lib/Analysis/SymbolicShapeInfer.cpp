@@ -296,7 +296,7 @@ Exprs SymbolicShape::inferDims(Operation *op, unsigned result) {
         return {key[0], kvHeads, total, result == 1 ? keySize : valueSize};
       })
       .Default([&](Operation *op) -> Exprs {
-        if (!op->hasTrait<OpTrait::Elementwise>())
+        if (!isElementwise(op))
           return {};
         if (op->getNumOperands() == 1)
           return dimsOf(op->getOperand(0));
@@ -570,7 +570,7 @@ std::optional<Exprs> SymbolicShape::inferElements(Operation *op) {
         return input;
       })
       .Default([&](Operation *op) -> std::optional<Exprs> {
-        if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumOperands() != 2)
+        if (!isElementwise(op) || op->getNumOperands() != 2)
           return std::nullopt;
         std::optional<Exprs> a = elementsOf(op->getOperand(0)),
                              b = elementsOf(op->getOperand(1));

@@ -38,6 +38,12 @@ inline constexpr StringRef kSourceAttr = "llm.source";
 /// On a function: why raising to the decoder form stopped (StringAttr).
 inline constexpr StringRef kNotDecoderAttr = "llm.not_decoder";
 
+/// Elementwise over operands that broadcast as NumPy does.
+template <typename ConcreteOp>
+class Broadcasting : public OpTrait::TraitBase<ConcreteOp, Broadcasting> {};
+/// Whether each element of the result depends on one element of each operand.
+bool isElementwise(Operation *op);
+
 /// Checks that two operand shapes broadcast (NumPy's rules) to the result's.
 LogicalResult verifyBroadcast(Operation *op);
 /// The broadcast of `a` and `b` with dynamic sizes, or failure.

@@ -26,6 +26,10 @@ std::optional<int64_t> mlir::llm::normalizeAxis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+bool mlir::llm::isElementwise(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() || op->hasTrait<Broadcasting>();
+}
+
 FailureOr<SmallVector<int64_t>>
 mlir::llm::broadcastShapes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   SmallVector<int64_t> out(std::max(a.size(), b.size()));

@@ -23,6 +23,12 @@ class LLM_Op<string mnemonic, list<Trait> traits = []>
 class LLM_PureOp<string mnemonic, list<Trait> traits = []>
     : LLM_Op<mnemonic, !listconcat([Pure], traits)>;
 
+/// Elementwise over operands that broadcast as NumPy does. (The upstream trait
+/// Elementwise asks for operands of one shape.)
+def LLM_Broadcasting : NativeOpTrait<"Broadcasting"> {
+  let cppNamespace = "::mlir::llm";
+}
+
 def LLM_Tensor : RankedTensorOf<[AnyType]>;
 def LLM_FloatTensor : RankedTensorOf<[AnyFloat]>;
 def LLM_IntTensor : RankedTensorOf<[AnyInteger]>;
@@ -339,7 +345,7 @@ def LLM_CastOp : LLM_PureOp<"cast", [SameOperandsAndResultShape, Elementwise]> {
 }
 
 class LLM_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
-    : LLM_PureOp<mnemonic, !listconcat([Elementwise], traits)> {
+    : LLM_PureOp<mnemonic, !listconcat([LLM_Broadcasting], traits)> {
   let summary = text;
   let description = "Operands broadcast as NumPy does.\n\n```mlir\n%z = llm." # mnemonic #
     " %x, %y : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>\n```\n";
@@ -375,7 +381,7 @@ def LLM_GreaterEqualOp : LLM_BinaryOp<"greater_equal", "x >= y, as i1">;
 def LLM_LessOp : LLM_BinaryOp<"less", "x < y, as i1">;
 def LLM_LessEqualOp : LLM_BinaryOp<"less_equal", "x <= y, as i1">;
 
-def LLM_WhereOp : LLM_PureOp<"where", [Elementwise]> {
+def LLM_WhereOp : LLM_PureOp<"where", [LLM_Broadcasting]> {
   let summary = "x where the condition holds, else y";
   let description = [{
     ```mlir
