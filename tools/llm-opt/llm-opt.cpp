@@ -4,15 +4,91 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Pipeline/LoadModule.h"
 #include "lib/Pipeline/Register.h"
+#include "llm/ABI/artifact.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+
+static constexpr llvm::StringLiteral kOverview =
+    "LLM compiler pass driver\n\n"
+    "Reads an ONNX model, MLIR or MLIR bytecode, runs the passes named on the\n"
+    "command line in their order, and prints the module.\n\n"
+    "  llm-opt model.onnx --llm-fold-shapes -o folded.mlir\n";
+
+/// An imported model, in the form that the driver of mlir-opt takes: it then
+/// behaves for models as it does for text.
+static std::unique_ptr<llvm::MemoryBuffer>
+importModel(const std::string &path, mlir::DialectRegistry &registry) {
+  mlir::MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = llm::loadModule(path, context);
+  if (!module)
+    return nullptr;
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  if (failed(mlir::writeBytecodeToFile(*module, os)))
+    return nullptr;
+  return llvm::MemoryBuffer::getMemBufferCopy(bytes, path);
+}
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   mlir::registerAllPasses();
   llm::registerPasses();
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "LLM compiler pass driver\n", registry));
+
+  static cl::opt<std::string> input(
+      cl::Positional, cl::desc("<model.onnx, directory or module.mlir>"),
+      cl::init("-"));
+  static cl::opt<std::string> output("o", cl::desc("Output filename"),
+                                     cl::value_desc("filename"), cl::init("-"));
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "llm-opt " LLM_VERSION " (LLVM " LLVM_VERSION_STRING
+       << ", artifact format " << LLM_ARTIFACT_VERSION << ")\n";
+  });
+  std::string header = mlir::registerCLIOptions(kOverview, registry);
+  if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
+    return 2;
+
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  std::string message;
+  if (input != "-" &&
+      (llvm::sys::fs::is_directory(input) || llm::isONNXFile(input))) {
+    if (!(buffer = importModel(input, registry)))
+      return 1;
+  } else if (!(buffer = mlir::openInputFile(input, &message))) {
+    llvm::errs() << message << "\n";
+    return 1;
+  }
+  // Written when it is whole: an old file stays as it is until then.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(mlir::MlirOptMain(os, std::move(buffer), registry,
+                               mlir::MlirOptMainConfig::createFromCLOptions())))
+    return 1;
+  llvm::Error error =
+      llvm::writeToOutput(output, [&](llvm::raw_ostream &out) -> llvm::Error {
+        out << text;
+        return llvm::Error::success();
+      });
+  if (error) {
+    llvm::errs() << output << ": error: " << llvm::toString(std::move(error))
+                 << "\n";
+    return 1;
+  }
+  return 0;
 }

@@ -74,9 +74,8 @@ void checkVectors(const std::string &path) {
             << "\nJinja: " << one["error"].get<std::string>();
         continue;
       }
-      EXPECT_TRUE(text.ok()) << text.status().toString();
-      if (text.ok())
-        EXPECT_EQ(*text, one["output"].get<std::string>());
+      ASSERT_TRUE(text.ok()) << text.status().toString();
+      EXPECT_EQ(*text, one["output"].get<std::string>());
     }
   }
 }
