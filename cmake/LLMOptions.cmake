@@ -14,6 +14,11 @@ if(LLM_WERROR)
   add_compile_options(-Werror)
 endif()
 
+# Fuzzers need the libraries they run to report coverage.
+if(LLM_BUILD_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # llm_add_library(NAME sources...): a static library of the runtime, or one
 # without MLIR that both sides use.
 function(llm_add_library name)

@@ -59,6 +59,16 @@ FailureOr<double> KernelBuilder::getFloat(StringRef name) const {
   return attr.getValueAsDouble();
 }
 
+FailureOr<Type> KernelBuilder::getFloatType(StringRef name) const {
+  rt::KernelOp op = kernelOp;
+  auto attr = op.getParams().getAs<TypeAttr>(name);
+  Type type = attr ? attr.getValue() : Type();
+  if (!type || !(type.isF32() || type.isF16() || type.isBF16()))
+    return op.emitOpError("needs the parameter '")
+           << name << "': f32, f16 or bf16";
+  return type;
+}
+
 bool KernelBuilder::getBool(StringRef name) const {
   auto attr = rt::KernelOp(kernelOp).getParams().getAs<BoolAttr>(name);
   return attr && attr.getValue();

@@ -56,6 +56,8 @@ public:
   FailureOr<int64_t> getInt(StringRef name, int64_t low = 1,
                             int64_t high = int64_t(1) << 40) const;
   FailureOr<double> getFloat(StringRef name) const;
+  /// f32, f16 or bf16.
+  FailureOr<Type> getFloatType(StringRef name) const;
   /// Absent is false.
   bool getBool(StringRef name) const;
   /// The symbol of the rows: parameter `rows`, "T" where absent.

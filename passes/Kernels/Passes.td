@@ -49,4 +49,36 @@ def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def PackWeightsPass : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "Choose the packed layout of every constant";
+  let description = [{
+    Per program with target "cpu": a constant that a `linear` reads goes into
+    panels (panel_affine where it has affine groups), a table that only
+    `embedding` reads stays in rows, everything else becomes rows of f32. A
+    table that is also the weight of a `linear` is gathered from the panels, so
+    that it is stored once. Sets the layout, the element type and the count of
+    the buffers, `layout` in the parameters of the kernels that read them, and
+    the grid of their dispatches. A `linear` of accuracy level 4 over affine
+    groups gets a `quantize_rows` before it. passes/Kernels/Layouts.h describes
+    the bytes; the artifact writer makes them with `packWeight`.
+
+    ```mlir
+    rt.kernel @l family "linear" params {n = 100 : i64, k = 64 : i64} { }
+    %w = rt.buffer constant "w" [#rt.expr<6400>] : !rt.buffer<f16>
+    ```
+    becomes
+    ```mlir
+    rt.kernel @l family "linear" params {k = 64 : i64, layout = {k = 64 : i64,
+      kind = "panel", n = 100 : i64, type = f16}, n = 100 : i64} { }
+    %w = rt.buffer constant "w" [#rt.expr<8192>] {layout = {k = 64 : i64,
+      kind = "panel", n = 100 : i64, type = f16}} : !rt.buffer<f16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::rt::RTDialect"];
+  let statistics = [
+    Statistic<"numPanels", "panel weights", "Constants packed into panels">,
+    Statistic<"numQuantized", "quantized inputs", "quantize_rows dispatches added">
+  ];
+}
+
 #endif // LLM_PASSES_KERNELS

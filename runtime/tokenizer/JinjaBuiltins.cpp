@@ -99,7 +99,11 @@ Expected<Value> Interpreter::selectItems(const std::string &name,
                                static_cast<std::ptrdiff_t>(next),
                            arguments.positional.end());
   }
-  LLM_ASSIGN_OR_RETURN(List items, iterate(value));
+  // Jinja takes whatever is false, None too, for an empty list here.
+  List items;
+  if (value.truthy()) {
+    LLM_ASSIGN_OR_RETURN(items, iterate(value));
+  }
   List kept;
   for (const Value &item : items) {
     Value subject = item;
@@ -118,7 +122,10 @@ Expected<Value> Interpreter::selectItems(const std::string &name,
 
 Expected<Value> Interpreter::mapItems(const Value &value,
                                       const CallArguments &arguments) {
-  LLM_ASSIGN_OR_RETURN(List items, iterate(value));
+  List items;
+  if (value.truthy()) { // as in selectItems
+    LLM_ASSIGN_OR_RETURN(items, iterate(value));
+  }
   List mapped;
   const Value *attribute =
       arguments.positional.empty() ? arguments.get(0, "attribute") : nullptr;

@@ -267,6 +267,9 @@ static Expected<TokenizerSource> readFrom(const fs::path &path,
   auto tokenizer = Tokenizer::load(source.kind, source.bytes, {});
   if (!tokenizer)
     return tokenizer.takeStatus().withContext(path.parent_path().string());
+  // The file does not say how many pieces it has; from here on that is known.
+  if (source.kind == TokenizerKind::Llama2c)
+    source.config.vocabSize = (*tokenizer)->vocabSize();
   std::vector<fs::path> directories{path.parent_path()};
   if (!modelDirectory.empty())
     directories.push_back(modelDirectory);

@@ -153,6 +153,23 @@ void Emitter::storeVec(Value value, Value memref, Value index) {
                           ValueRange{index});
 }
 
+Value Emitter::loadVecAs(Type type, Value bytes, Value offset, int64_t count) {
+  bool isByte = type.isUnsignedInteger(8);
+  Type stored = isByte ? Type(getIntegerType(8)) : type;
+  int64_t size = type.getIntOrFloatBitWidth() / 8;
+  Value raw = loadRaw(bytes, offset, count * size);
+  auto storedType = VectorType::get({count}, stored);
+  if (raw.getType() != storedType)
+    raw = vector::BitCastOp::create(*this, storedType, raw);
+  if (isByte)
+    return arith::UIToFPOp::create(*this, f32Vec(count), raw);
+  return widen(raw);
+}
+
+Value Emitter::loadAs(Type type, Value bytes, Value offset) {
+  return vector::ExtractOp::create(*this, loadVecAs(type, bytes, offset, 1), 0);
+}
+
 /// `type` with another element type.
 static Type withElement(Type type, Type element) {
   if (auto vector = dyn_cast<VectorType>(type))
@@ -335,6 +352,8 @@ void populateCPUKernels(KernelRegistry &registry) {
   populateElementwiseKernels(registry);
   populateLinearKernels(registry);
   populateNormKernels(registry);
+  populateRopeKernels(registry);
+  populateRowKernels(registry);
 }
 
 } // namespace mlir::llm

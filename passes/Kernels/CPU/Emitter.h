@@ -87,6 +87,10 @@ public:
   Value loadVec(Value memref, Value index, int64_t lanes);
   /// The elements as they are.
   Value loadRaw(Value memref, Value index, int64_t lanes);
+  /// One `type` at a byte offset of a buffer of i8; floats, and ui8, as f32.
+  Value loadAs(Type type, Value bytes, Value offset);
+  /// `lanes` of them.
+  Value loadVecAs(Type type, Value bytes, Value offset, int64_t lanes);
   /// f32 lanes, rounded to nearest even where the buffer is narrower.
   void storeVec(Value value, Value memref, Value index);
   /// f16 or bf16 (scalar or vector) to f32, and back.
@@ -129,6 +133,8 @@ private:
 void populateElementwiseKernels(KernelRegistry &registry);
 void populateNormKernels(KernelRegistry &registry);
 void populateLinearKernels(KernelRegistry &registry);
+void populateRopeKernels(KernelRegistry &registry);
+void populateRowKernels(KernelRegistry &registry);
 
 } // namespace mlir::llm
 

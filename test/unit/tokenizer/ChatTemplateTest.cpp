@@ -74,8 +74,9 @@ void checkVectors(const std::string &path) {
             << "\nJinja: " << one["error"].get<std::string>();
         continue;
       }
-      ASSERT_TRUE(text.ok()) << text.status().toString();
-      EXPECT_EQ(*text, one["output"].get<std::string>());
+      EXPECT_TRUE(text.ok()) << text.status().toString();
+      if (text.ok())
+        EXPECT_EQ(*text, one["output"].get<std::string>());
     }
   }
 }

@@ -206,7 +206,7 @@ SNIPPETS = r"""
 {{ [3, 1, 2] | join(', ') }} {{ [] | join(',') }} {{ ['a', 1, none] | join }} {{ [{'n': 1}, {'n': 2}] | join('-', attribute='n') }}
 {{ [1, 2, 3] | first }} {{ [1, 2, 3] | last }} {{ 'abc' | first }} {{ [] | first }}| {{ [1, 2] | reverse | list }} {{ 'abc' | reverse }} {{ [1, 2, 1] | unique | list }}
 {{ [{'a': 1}, {'a': 0}, {}] | selectattr('a') | list }} {{ [{'a': 1}, {'a': 2}] | selectattr('a', 'equalto', 2) | list }} {{ [{'a': 1}, {'b': 2}] | rejectattr('a', 'defined') | list }} {{ [0, 1, 2] | select | list }} {{ [1, 2, 3] | select('odd') | list }} {{ [1, 2] | reject('eq', 1) | list }}
-{{ [{'a': 1}, {'a': 2}] | map(attribute='a') | list }} {{ ['a', 'b'] | map('upper') | list }} {{ [{'a': {'b': 3}}] | map(attribute='a.b') | list }} {{ [{}] | map(attribute='q', default='z') | list }}
+{{ [{'a': 1}, {'a': 2}] | map(attribute='a') | list }} {{ ['a', 'b'] | map('upper') | list }} {{ [{'a': {'b': 3}}] | map(attribute='a.b') | list }} {{ [{}] | map(attribute='q', default='z') | list }} {{ none | selectattr('a') | list }} {{ none | map('upper') | list }}
 {{ {'a': [1, 'é', none, true, 1.5], 'b': {}} | tojson }} {{ [1, [2]] | tojson(indent=2) }} {{ "q\"\\\n\u001f" | tojson }} {{ [] | tojson(indent=2) }}
 {{ '5' | int }} {{ 'x' | int }} {{ 3.9 | int }} {{ -3 | abs }} {{ 'x' | int(7) }} {{ 5 | string ~ '!' }}
 {{ 'a\nb\n\nc' | indent(2) }} {{ 'a\nb' | indent(2, true) }}
