@@ -17,6 +17,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
 #include "passes/Kernels/Passes.h"
@@ -41,5 +42,6 @@ void llm::registerPasses() {
     mlir::llm::registerLLMDispatchPasses();
     mlir::llm::registerLLMLLMToRTPasses();
     mlir::llm::registerRaisePasses();
+    mlir::llm::registerLLMLLMToLinalgPasses();
   });
 }
