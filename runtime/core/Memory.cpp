@@ -126,13 +126,10 @@ Status OutputFile::write(const void *data, size_t bytes) {
   return Status::success();
 }
 
-Status OutputFile::rewrite(uint64_t offset, const void *data, size_t bytes) {
+Status OutputFile::writeAt(uint64_t offset, const void *data, size_t bytes) {
   if (fseeko(file, static_cast<off_t>(offset), SEEK_SET) != 0)
     return failed("write");
-  LLM_RETURN_IF_ERROR(write(data, bytes));
-  if (fseeko(file, 0, SEEK_END) != 0)
-    return failed("write");
-  return Status::success();
+  return write(data, bytes);
 }
 
 Status OutputFile::commit() {

@@ -80,9 +80,8 @@ public:
   ~OutputFile();
 
   Status write(const void *data, size_t bytes);
-  /// Overwrites `bytes` at `offset`, which lie in what was written; goes on at
-  /// the end.
-  Status rewrite(uint64_t offset, const void *data, size_t bytes);
+  /// Writes at `offset`, which may lie beyond the end: the gap reads as zeros.
+  Status writeAt(uint64_t offset, const void *data, size_t bytes);
   /// Flushes, synchronises, renames.
   Status commit();
 

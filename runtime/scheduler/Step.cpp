@@ -7,6 +7,7 @@
 #include "runtime/scheduler/Step.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace llm::runtime {
 
@@ -72,16 +73,24 @@ Expected<StepArrays> StepArrays::create(const Capacity &capacity) {
   return result;
 }
 
-std::optional<BufferRef> StepArrays::find(std::string_view name,
-                                          uint32_t group) const {
-  auto found = std::find(names.begin(), names.end(), name);
+std::optional<BufferRef> StepArrays::find(std::string_view name) const {
+  size_t dot = name.find('.');
+  std::string_view stem = name.substr(0, dot);
+  auto found = std::find(names.begin(), names.end(), stem);
   if (found == names.end())
     return std::nullopt;
   auto array = static_cast<size_t>(found - names.begin());
-  size_t index = perGroup(array) ? group : 0;
-  if (index >= pointers[array].size())
+  size_t group = 0;
+  if ((dot != std::string_view::npos) != perGroup(array))
     return std::nullopt;
-  return BufferRef{pointers[array][index], arrayBytes[array]};
+  if (perGroup(array)) {
+    const char *end = name.data() + name.size();
+    auto [rest, error] = std::from_chars(name.data() + dot + 1, end, group);
+    if (error != std::errc() || rest != end ||
+        group >= pointers[array].size())
+      return std::nullopt;
+  }
+  return BufferRef{pointers[array][group], arrayBytes[array]};
 }
 
 } // namespace llm::runtime

@@ -51,8 +51,9 @@ public:
   int32_t *get(Array array, int group = 0) const {
     return pointers[array][static_cast<size_t>(group)];
   }
-  /// The array that programs call `name`, of a group.
-  std::optional<BufferRef> find(std::string_view name, uint32_t group) const;
+  /// The array that programs call `name`; where there is one per cache group,
+  /// "slot.0", "kv_len.1", ...
+  std::optional<BufferRef> find(std::string_view name) const;
 
 private:
   Allocation memory;

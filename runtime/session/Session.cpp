@@ -199,8 +199,7 @@ Status Session::bind(const Symbols &largest) {
       hasLogits = true;
       return BufferRef{logits.data(), logits.size()};
     }
-    if (std::optional<BufferRef> array =
-            arrays->find(buffer.name(), buffer.group())) {
+    if (std::optional<BufferRef> array = arrays->find(buffer.name())) {
       if (buffer.element_type() != artifact::I32)
         return Status::invalidInput("the program's '" + buffer.name() +
                                     "' is not i32");

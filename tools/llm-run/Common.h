@@ -50,7 +50,13 @@ using Action = std::function<Status()>;
 
 /// Each adds its subcommand to `app` and stores its action where it is the one
 /// that was given.
+void addBench(CLI::App &app, Action &action);
+void addChat(CLI::App &app, Action &action);
+void addExec(CLI::App &app, Action &action);
 void addGenerate(CLI::App &app, Action &action);
+void addInspect(CLI::App &app, Action &action);
+void addPerplexity(CLI::App &app, Action &action);
+void addTokenize(CLI::App &app, Action &action);
 
 /// The tokenizer sealed in the artifact; null where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
@@ -67,6 +73,12 @@ std::vector<int32_t> endIds(const runtime::Artifact &artifact,
 /// spelled special tokens read as such. An empty text gives BOS alone.
 Expected<std::vector<int32_t>> encodePrompt(const runtime::Tokenizer &tokenizer,
                                             const std::string &text);
+
+/// The ids of a question in the model's chat template, up to where the answer
+/// starts; `system` may be empty.
+Expected<std::vector<int32_t>> encodeChat(const runtime::Tokenizer &tokenizer,
+                                          const std::string &system,
+                                          const std::string &user);
 
 /// A whole file, or standard input for "-".
 Expected<std::string> readText(const std::string &path);

@@ -23,11 +23,20 @@ constexpr int64_t defaultMaxTokens = 256;
 struct GenerateOptions {
   CommonOptions common;
   std::string prompt, promptFile, promptIds, prompts;
-  bool hasPrompt = false;
+  bool chat = false;
+  std::string system;
   std::optional<int64_t> maxTokens;
   std::vector<std::string> stop;
   SamplingOptions sampling;
 };
+
+Expected<std::vector<int32_t>> encodeRequest(const GenerateOptions &options,
+                                             const Tokenizer &tokenizer,
+                                             const std::string &text) {
+  if (options.chat)
+    return encodeChat(tokenizer, options.system, text);
+  return encodePrompt(tokenizer, text);
+}
 
 /// The requests of a run, before the session exists.
 struct Requests {
@@ -48,8 +57,9 @@ Status readRequestLine(const Json &line, const GenerateOptions &options,
       if (!tokenizer)
         return Status::invalidInput("the artifact has no tokenizer: give "
                                     "\"prompt_ids\" in place of \"prompt\"");
-      LLM_ASSIGN_OR_RETURN(request.prompt,
-                           encodePrompt(*tokenizer, value.get<std::string>()));
+      LLM_ASSIGN_OR_RETURN(
+          request.prompt,
+          encodeRequest(options, *tokenizer, value.get<std::string>()));
       hasPrompt = true;
     } else if (key == "prompt_ids" && value.is_array()) {
       request.prompt.clear();
@@ -125,7 +135,8 @@ Status readSingle(const GenerateOptions &options, const Tokenizer *tokenizer,
     if (!options.promptFile.empty()) {
       LLM_ASSIGN_OR_RETURN(text, readText(options.promptFile));
     }
-    LLM_ASSIGN_OR_RETURN(request.prompt, encodePrompt(*tokenizer, text));
+    LLM_ASSIGN_OR_RETURN(request.prompt,
+                         encodeRequest(options, *tokenizer, text));
   }
   if (request.prompt.empty())
     return Status::invalidInput("the prompt has no tokens");
@@ -295,6 +306,12 @@ void addGenerate(CLI::App &app, Action &action) {
       ->take_all()
       ->allow_extra_args(false);
   options->sampling.addTo(*command);
+  CLI::Option *chat = command->add_flag(
+      "--chat", options->chat,
+      "put the prompt into the model's chat template, as a user's message");
+  command->add_option("--system", options->system, "a system message")
+      ->needs(chat)
+      ->type_name("TEXT");
   command->add_flag("--json", options->common.json,
                     "print JSON: one object per request");
   command->footer(

@@ -86,6 +86,12 @@ int run(int argc, char **argv) {
       "fault, 2 wrong usage, 3 a fault of llm-run, 130 interrupted.");
   Action action;
   addGenerate(app, action);
+  addChat(app, action);
+  addTokenize(app, action);
+  addBench(app, action);
+  addPerplexity(app, action);
+  addInspect(app, action);
+  addExec(app, action);
 
   try {
     app.parse(argc, argv);
@@ -96,7 +102,6 @@ int run(int argc, char **argv) {
 
   struct sigaction handler = {};
   handler.sa_handler = onInterrupt;
-  handler.sa_flags = SA_RESTART;
   sigaction(SIGINT, &handler, nullptr);
 
   Status status = runtime::catchExceptions(action);

@@ -7,7 +7,8 @@
 //
 // The step struct: int32 arrays, the same for prefill, chunked prefill, decode
 // and verification. A decoder program binds them by name as `io` buffers; the
-// names below are the ones that the manifest uses.
+// names below are the ones that the manifest uses; an array with a [group]
+// dimension is one buffer per cache group, `slot.0`, `kv_len.1`, ...
 //
 //   symbol  meaning
 //   T       tokens in this step, over all sequences

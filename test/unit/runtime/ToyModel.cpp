@@ -90,12 +90,12 @@ public:
       program.add_symbols(name);
     uint32_t token = io("token", symbol(T)),
              position = io("position", symbol(T));
-    uint32_t role = io("role", symbol(T)), slot = io("slot", symbol(T));
-    uint32_t seq = io("seq", symbol(T)), lengths = io("kv_len", symbol(S));
+    uint32_t role = io("role", symbol(T)), slot = io("slot.0", symbol(T));
+    uint32_t seq = io("seq", symbol(T)), lengths = io("kv_len.0", symbol(S));
     uint32_t begins =
         io("q_begin", ExprBuilder().symbol(S).constant(1).op(Expr::ADD).expr);
     uint32_t table =
-        io("block_table", ExprBuilder().symbol(S).symbol(B).op(Expr::MUL).expr);
+        io("block_table.0", ExprBuilder().symbol(S).symbol(B).op(Expr::MUL).expr);
     uint32_t row = io("logit_row", symbol(R));
     uint32_t plane = buffer(Buffer::STATE, "", I32, times(C, 3));
     uint32_t bias =
