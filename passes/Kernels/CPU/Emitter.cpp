@@ -110,6 +110,10 @@ Value Emitter::max(Value a, Value b) {
 Value Emitter::min(Value a, Value b) {
   return arith::MinimumFOp::create(*this, a, b);
 }
+Value Emitter::larger(Value a, Value b) {
+  Value above = arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b);
+  return select(above, a, b);
+}
 Value Emitter::fma(Value a, Value b, Value c) {
   return math::FmaOp::create(*this, a, b, c);
 }
@@ -269,7 +273,7 @@ Value Emitter::reduceAdd(Value vector) {
 }
 
 Value Emitter::reduceMax(Value vector) {
-  return reduce(vector, [&](Value a, Value b) { return max(a, b); });
+  return reduce(vector, [&](Value a, Value b) { return larger(a, b); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,6 +353,7 @@ Value Emitter::sumRow(int64_t dim,
 }
 
 void populateCPUKernels(KernelRegistry &registry) {
+  populateAttentionKernels(registry);
   populateElementwiseKernels(registry);
   populateLinearKernels(registry);
   populateNormKernels(registry);

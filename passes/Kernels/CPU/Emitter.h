@@ -71,6 +71,8 @@ public:
   Value div(Value a, Value b);
   Value max(Value a, Value b);
   Value min(Value a, Value b);
+  /// The larger one, a single instruction; b where either is NaN.
+  Value larger(Value a, Value b);
   /// a * b + c, rounded once.
   Value fma(Value a, Value b, Value c);
   Value exp(Value a);
@@ -102,7 +104,7 @@ public:
   // Lanes.
   /// Lanes [first, first + count).
   Value lanesOf(Value vector, int64_t first, int64_t count);
-  /// Sum or maximum of all lanes, halves first: one fixed order.
+  /// Sum or maximum (`larger`) of all lanes, halves first: one fixed order.
   Value reduceAdd(Value vector);
   Value reduceMax(Value vector);
 
@@ -130,6 +132,7 @@ private:
 };
 
 // One per file; populateCPUKernels collects them.
+void populateAttentionKernels(KernelRegistry &registry);
 void populateElementwiseKernels(KernelRegistry &registry);
 void populateNormKernels(KernelRegistry &registry);
 void populateLinearKernels(KernelRegistry &registry);

@@ -123,6 +123,14 @@ void CompiledKernel::call(int64_t rows,
   fatal("no variant for " + std::to_string(rows) + " rows");
 }
 
+uint16_t roundToBF16(float value) {
+  llvm::APFloat number(value);
+  bool losesInfo;
+  number.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven,
+                 &losesInfo);
+  return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
+}
+
 std::vector<std::string> testedCPUs() {
   std::string error;
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);

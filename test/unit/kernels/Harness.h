@@ -94,6 +94,20 @@ private:
   size_t count;
 };
 
+/// A 16-bit float stored as bits; LLVM's APFloat does the rounding.
+uint16_t roundToBF16(float value);
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  BFloat16(float value) : bits(roundToBF16(value)) {}
+  operator float() const {
+    uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    float value;
+    std::memcpy(&value, &wide, 4);
+    return value;
+  }
+};
+
 /// `count` numbers of a normal distribution, the same on every run.
 inline Buffer<float> randomFloats(size_t count, unsigned seed,
                                   float scale = 1) {

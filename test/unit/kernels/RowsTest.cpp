@@ -1,0 +1,167 @@
+//===- RowsTest.cpp - embedding, gather_rows, kv_append, rope -------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/kernels/Harness.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace llm::test;
+
+template <typename T> static Buffer<T> bufferOf(std::vector<T> values) {
+  Buffer<T> result(values.size());
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+static std::string text(const char *name, int64_t value) {
+  return std::string(name) + " = " + std::to_string(value) + " : i64, ";
+}
+
+static std::string embeddingParams(int vocab, int dim, const char *layout) {
+  return "{" + text("vocab", vocab) + text("dim", dim) + "layout = {" +
+         text("n", vocab) + text("k", dim) + layout + "}}";
+}
+
+TEST(Rows, DenseEmbedding) {
+  constexpr int kVocab = 70, kDim = 37;
+  Buffer<float> table = randomFloats(kVocab * kDim, 1);
+  Buffer<BFloat16> half(kVocab * kDim);
+  std::copy(table.begin(), table.end(), half.begin());
+  Buffer<float> panels(3 * 32 * kDim, NAN);
+  for (int row = 0; row < kVocab; ++row)
+    for (int d = 0; d < kDim; ++d)
+      panels[((row / 32) * kDim + d) * 32 + row % 32] = table[row * kDim + d];
+  // The last two are outside and clamp to the ends.
+  Buffer<int32_t> token = bufferOf<int32_t>({5, 0, 69, 33, 31, 32, -4, 70});
+  const int rows[8] = {5, 0, 69, 33, 31, 32, 0, 69};
+  struct {
+    const char *layout;
+    const void *data;
+    bool narrow;
+  } cases[] = {{"kind = \"rows\", type = f32", table.data(), false},
+               {"kind = \"rows\", type = bf16", half.data(), true},
+               {"kind = \"panel\", type = f32", panels.data(), false}};
+  for (const std::string &cpu : testedCPUs())
+    for (const auto &test : cases) {
+      CompiledKernel kernel("embedding",
+                            embeddingParams(kVocab, kDim, test.layout), cpu);
+      Buffer<float> out(8 * kDim, NAN);
+      kernel.call(8, {token.data(), test.data, out.data()}, {8}, 0, 8);
+      EXPECT_TRUE(out.intact());
+      for (int t = 0; t < 8; ++t)
+        for (int d = 0; d < kDim; ++d)
+          EXPECT_EQ(out[t * kDim + d],
+                    test.narrow ? static_cast<float>(half[rows[t] * kDim + d])
+                                : table[rows[t] * kDim + d])
+              << cpu << " " << test.layout;
+    }
+}
+
+TEST(Rows, Gather) {
+  constexpr int kDim = 37;
+  Buffer<float> x = randomFloats(9 * kDim, 1), out(4 * kDim, NAN);
+  Buffer<int32_t> row = bufferOf<int32_t>({8, 0, 3, 3});
+  for (const std::string &cpu : testedCPUs()) {
+    CompiledKernel kernel("gather_rows", "{dim = 37 : i64}", cpu);
+    kernel.call(4, {x.data(), row.data(), out.data()}, {4}, 0, 4);
+    EXPECT_TRUE(out.intact());
+    for (int r = 0; r < 4; ++r)
+      EXPECT_EQ(0, std::memcmp(&out[r * kDim], &x[row[r] * kDim], kDim * 4));
+  }
+}
+
+template <typename T>
+static void checkAppend(const std::string &cpu, const char *type) {
+  constexpr int kWidth = 37, kSlots = 10;
+  CompiledKernel kernel(
+      "kv_append", "{width = 37 : i64, cache_type = " + std::string(type) + "}",
+      cpu);
+  Buffer<float> x = randomFloats(4 * kWidth, 1, 100);
+  // Ties, infinities, NaN and what rounds into infinity.
+  float special[] = {1.00390625f, 1.01171875f, INFINITY, -INFINITY, NAN,
+                     3.4e38f,     -0.0f,       1e-40f,   65520};
+  std::copy(std::begin(special), std::end(special), x.begin());
+  Buffer<int32_t> slot = bufferOf<int32_t>({7, 0, 3, 2}),
+                  seq = bufferOf<int32_t>({0, 0, -1, 1});
+  T untouched = static_cast<T>(-77.0f);
+  Buffer<T> plane(kSlots * kWidth, untouched);
+  kernel.call(4, {x.data(), slot.data(), seq.data(), plane.data()}, {4}, 0, 4);
+  EXPECT_TRUE(plane.intact());
+  for (int s = 0; s < kSlots; ++s)
+    for (int d = 0; d < kWidth; ++d) {
+      int t = s == 7 ? 0 : s == 0 ? 1 : s == 2 ? 3 : -1;
+      auto got = static_cast<float>(plane[s * kWidth + d]);
+      auto want = static_cast<float>(t < 0 ? untouched
+                                           : static_cast<T>(x[t * kWidth + d]));
+      if (std::isnan(want))
+        EXPECT_TRUE(std::isnan(got)) << cpu << " " << type;
+      else
+        EXPECT_EQ(got, want) << cpu << " " << type << " slot " << s;
+    }
+}
+
+TEST(Rows, Append) {
+  for (const std::string &cpu : testedCPUs()) {
+    checkAppend<float>(cpu, "f32");
+    checkAppend<_Float16>(cpu, "f16");
+    checkAppend<BFloat16>(cpu, "bf16");
+  }
+}
+
+TEST(Rows, Rope) {
+  constexpr int kHeads = 3, kPositions = 40;
+  struct {
+    int size, rotary;
+    bool interleaved;
+  } cases[] = {{64, 64, false}, {64, 64, true}, {20, 12, false},
+               {20, 12, true},  {8, 2, false},  {37, 36, true}};
+  for (const std::string &cpu : testedCPUs())
+    for (auto [size, rotary, interleaved] : cases) {
+      int half = rotary / 2, width = kHeads * size;
+      CompiledKernel kernel(
+          "rope",
+          "{" + text("heads", kHeads) + text("size", size) +
+              text("rotary_dim", rotary) + text("positions", kPositions) +
+              "interleaved = " + (interleaved ? "true" : "false") + "}",
+          cpu);
+      Buffer<float> x = randomFloats(4 * width, 1), cos(kPositions * half),
+                    sin(kPositions * half), out(4 * width, NAN);
+      for (int p = 0; p < kPositions; ++p)
+        for (int i = 0; i < half; ++i) {
+          double angle = p * std::pow(10000.0, -2.0 * i / rotary);
+          cos[p * half + i] = static_cast<float>(std::cos(angle));
+          sin[p * half + i] = static_cast<float>(std::sin(angle));
+        }
+      Buffer<int32_t> position = bufferOf<int32_t>({0, 39, 7, 7});
+      kernel.call(
+          4, {x.data(), position.data(), cos.data(), sin.data(), out.data()},
+          {4}, 0, 4);
+      EXPECT_TRUE(out.intact());
+      for (int t = 0; t < 4; ++t)
+        for (int h = 0; h < kHeads; ++h) {
+          const float *in = &x[t * width + h * size];
+          std::vector<double> want(in, in + size);
+          for (int i = 0; i < half; ++i) {
+            int a = interleaved ? 2 * i : i;
+            int b = interleaved ? 2 * i + 1 : i + half;
+            double c = cos[position[t] * half + i],
+                   s = sin[position[t] * half + i];
+            want[a] = in[a] * c - in[b] * s;
+            want[b] = in[b] * c + in[a] * s;
+          }
+          for (int d = 0; d < size; ++d)
+            EXPECT_NEAR(out[t * width + h * size + d], want[d], 1e-6)
+                << cpu << " size " << size << " rotary " << rotary;
+        }
+      Buffer<float> place = x;
+      kernel.call(
+          4,
+          {place.data(), position.data(), cos.data(), sin.data(), place.data()},
+          {4}, 0, 4);
+      EXPECT_TRUE(place == out);
+    }
+}
