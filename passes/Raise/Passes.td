@@ -91,4 +91,71 @@ def RaiseIdiomsPass : Pass<"llm-raise-idioms", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// The decoder
+//===----------------------------------------------------------------------===//
+
+def RaiseDecoderPass : Pass<"llm-raise-decoder", "::mlir::ModuleOp"> {
+  let summary = "Turn a causal language model into a decoder over tokens";
+  let description = [{
+    Recognises, by structure and never by name: the input of token ids (the
+    indices of an embedding); the caches (inputs used only as the past of an
+    attention whose present is a result; a causal attention without past gets a
+    cache); masks that say causal order, a window and padding and nothing else;
+    positions that are an input, or the tokens' places in their sequences. The
+    result beside the caches is the logits, one row for each token.
+
+    Every tensor [batch, seq, ...] becomes [tokens, ...], so that prefill, decode
+    and ragged batches are one program; attention becomes `kv.append` and
+    `kv.attend`, whose visibility is the sequence's own slots up to the token's.
+    Each layer becomes a function from hidden state, step and cache to hidden
+    state and cache; the cut between two layers is the last place where a single
+    tensor carries everything on. The logits are computed for the rows that the
+    step wants. In models of f16 or bf16, weights keep their type and
+    activations become f32, as the CPU's kernels compute; casts between float
+    types go.
+
+    Where anything does not fit, the module stays as it is, `llm.not_decoder` on
+    the function holds the reason and the ONNX node, and a remark says the same.
+
+    Before:
+    ```mlir
+    func.func @main(%ids: tensor<?x?xi64>, %mask: tensor<?x?xi64>, %positions: tensor<?x?xi64>,
+        %pk: tensor<?x1x?x8xf32>, %pv: tensor<?x1x?x8xf32>)
+        -> (tensor<?x?x512xf32>, tensor<?x1x?x8xf32>, tensor<?x1x?x8xf32>) {
+      %h = llm.embedding %ids, %table : (tensor<?x?xi64>, tensor<512x16xf32>) -> tensor<?x?x16xf32>
+      ...
+      %y, %present:2 = llm.attention %q, %k, %v past(%pk, %pv) mask(%m) {causal, ...} : ...
+    ```
+    After:
+    ```mlir
+    func.func private @target.layer0(%hidden: tensor<?x16xf32>, %step: !kv.step, %cache: !kv.cache<#g>)
+        -> (tensor<?x16xf32>, !kv.cache<#g>) attributes {llm.layer = 0 : i64, llm.model = "target"} {
+      ...
+      %next = kv.append %cache, %step, %k, %v {group = 0 : i64, layer = 0 : i64} : ...
+      %y = kv.attend %q, %next, %step {group = 0 : i64, layer = 0 : i64, num_heads = 2 : i64, ...} : ...
+      ...
+    }
+    func.func @target(%step: !kv.step, %cache: !kv.cache<#g>) -> (tensor<?x512xf32>, !kv.cache<#g>)
+        attributes {llm.max_context = 2048 : i64, llm.model = "target", llm.vocab = 512 : i64} {
+      %ids = kv.read_step %step "token" : tensor<?xi32>
+      %h = llm.embedding %ids, %table : (tensor<?xi32>, tensor<512x16xf32>) -> tensor<?x16xf32>
+      %h0, %c0 = call @target.layer0(%h, %step, %cache) : ...
+      ...
+    }
+    decode.loop @generate { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::decode::DecodeDialect",
+                           "::mlir::kv::KVDialect", "::mlir::llm::LLMDialect"];
+  let options = [
+    Option<"model", "model", "std::string", "\"target\"",
+           "Name of the decoder; only 'target' gets a decode.loop">
+  ];
+  let statistics = [
+    Statistic<"numDecoders", "decoders", "Functions raised">,
+    Statistic<"numLayers", "layers", "Layers outlined">
+  ];
+}
+
 #endif // LLM_PASSES_RAISE

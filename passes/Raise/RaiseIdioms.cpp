@@ -57,32 +57,6 @@ Value mlir::llm::asWeight(OpBuilder &builder, Value value) {
   return result;
 }
 
-/// Puts the ops into the order in which the results need them: depth first
-/// from the terminator's operands. The order then depends on the graph only,
-/// not on the spelling that it was raised from.
-static void sortByNeed(Block &block) {
-  Operation *terminator = block.getTerminator();
-  for (Operation &op : block.without_terminator())
-    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
-      return;
-  llvm::DenseSet<Operation *> placed;
-  SmallVector<std::pair<Operation *, unsigned>> stack;
-  stack.emplace_back(terminator, 0);
-  while (!stack.empty()) {
-    auto &[op, next] = stack.back();
-    if (next < op->getNumOperands()) {
-      Operation *operand = op->getOperand(next++).getDefiningOp();
-      if (operand && !placed.contains(operand))
-        stack.emplace_back(operand, 0);
-      continue;
-    }
-    Operation *done = op;
-    stack.pop_back();
-    if (done != terminator && placed.insert(done).second)
-      done->moveBefore(terminator);
-  }
-}
-
 namespace {
 struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
   void runOnOperation() override {

@@ -142,3 +142,26 @@ Value mlir::llm::createReshape(OpBuilder &builder, Location loc,
                            typeOf(wanted, tensorOf(input).getElementType()),
                            input, shape, /*allowzero=*/false);
 }
+
+void mlir::llm::sortByNeed(Block &block) {
+  Operation *terminator = block.getTerminator();
+  for (Operation &op : block.without_terminator())
+    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+      return;
+  llvm::DenseSet<Operation *> placed;
+  SmallVector<std::pair<Operation *, unsigned>> stack;
+  stack.emplace_back(terminator, 0);
+  while (!stack.empty()) {
+    auto &[op, next] = stack.back();
+    if (next < op->getNumOperands()) {
+      Operation *operand = op->getOperand(next++).getDefiningOp();
+      if (operand && !placed.contains(operand))
+        stack.emplace_back(operand, 0);
+      continue;
+    }
+    Operation *done = op;
+    stack.pop_back();
+    if (done != terminator && placed.insert(done).second)
+      done->moveBefore(terminator);
+  }
+}

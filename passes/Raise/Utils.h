@@ -50,6 +50,11 @@ Value createReshape(OpBuilder &builder, Location loc, SymbolicShape &shapes,
 /// The type with `dims`' constants as static sizes.
 RankedTensorType typeOf(ArrayRef<SymbolicExpr> dims, Type elementType);
 
+/// Puts the ops of a block of pure ops into the order in which its terminator
+/// needs them, depth first. The order then depends on the graph only, not on
+/// the spelling that it was raised from.
+void sortByNeed(Block &block);
+
 } // namespace mlir::llm
 
 #endif // LLM_PASSES_RAISE_UTILS_H
