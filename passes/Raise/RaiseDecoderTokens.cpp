@@ -394,7 +394,7 @@ LogicalResult TokenWriter::write(Operation *op) {
                               createIntVector(builder, loc, target), false));
     return success();
   }
-  if (op->hasTrait<OpTrait::Elementwise>() || isa<ClipOp>(op))
+  if (isElementwise(op) || isa<ClipOp>(op))
     return writeElementwise(op);
   if (op->getNumOperands() > 0 && isToken(op->getOperand(0))) {
     refusal.reason.clear();
@@ -436,7 +436,7 @@ FailureOr<func::FuncOp> TokenWriter::run(StringRef name) {
       break;
     }
     OpOperand *next = nullptr;
-    bool one = op->hasTrait<OpTrait::Elementwise>();
+    bool one = isElementwise(op);
     for (OpOperand &operand : op->getOpOperands())
       if (one && !isModelConstant(operand.get())) {
         one = !next;
