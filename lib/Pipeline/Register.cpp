@@ -17,6 +17,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Transforms/Passes.h"
 #include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
@@ -37,6 +38,7 @@ void llm::registerDialects(mlir::DialectRegistry &registry) {
 void llm::registerPasses() {
   static std::once_flag once;
   std::call_once(once, [] {
+    mlir::registerTransformsPasses();
     // One line per group, in the order of the stages.
     mlir::llm::registerLLMKernelsPasses();
     mlir::llm::registerLLMDispatchPasses();

@@ -50,15 +50,13 @@ static LogicalResult ifNode(Node &n) {
   if (n.hasFailed() || !isCondition(n, 0))
     return failure();
   Value condition = conditionOf(n, n.in(0));
-  // The result types come from the branches: they are imported into an op
-  // without results, and the final one takes them over.
-  auto draft = scf::IfOp::create(n.builder, n.loc, TypeRange{}, condition,
-                                 /*addThenBlock=*/false,
-                                 /*addElseBlock=*/false);
+  // The result types come from the branches: they are imported into regions
+  // that the op then takes over.
+  Region regions[2];
   SmallVector<Value> results[2];
   for (int i : {0, 1}) {
     OpBuilder::InsertionGuard guard(n.builder);
-    n.builder.createBlock(&draft->getRegion(i));
+    n.builder.createBlock(&regions[i]);
     FailureOr<SmallVector<Value>> values =
         n.graph.importSubgraph(*branches[i], n.scope, {}, n.loc);
     if (failed(values))
@@ -81,9 +79,8 @@ static LogicalResult ifNode(Node &n) {
   }
   auto op = scf::IfOp::create(n.builder, n.loc, types, condition,
                               /*addThenBlock=*/false, /*addElseBlock=*/false);
-  for (int i : {0, 1})
-    op->getRegion(i).takeBody(draft->getRegion(i));
-  draft.erase();
+  op.getThenRegion().takeBody(regions[0]);
+  op.getElseRegion().takeBody(regions[1]);
   for (int i : {0, 1}) {
     OpBuilder::InsertionGuard guard(n.builder);
     n.builder.setInsertionPointToEnd(&op->getRegion(i).front());

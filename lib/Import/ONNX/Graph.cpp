@@ -441,8 +441,8 @@ Graph::importSubgraph(const ::onnx::GraphProto &graph, Scope &parent,
 }
 
 LogicalResult Graph::importNodes(const NodeList &nodes, Scope &scope) {
-  for (const ::onnx::NodeProto *node : inOrder(nodes))
-    if (failed(importNode(*node, scope)))
+  for (const ::onnx::NodeProto &node : nodes)
+    if (failed(importNode(node, scope)))
       return failure();
   return success();
 }
@@ -463,7 +463,8 @@ LogicalResult Graph::importNode(const ::onnx::NodeProto &proto, Scope &scope) {
       later |= s->defined.contains(input);
     if (later)
       return node.error() << "the input '" << printable(input)
-                          << "' depends on this node; the graph has a cycle";
+                          << "' is only defined by this node or a later one; "
+                             "the graph is cyclic or not sorted";
     return node.error() << "the input '" << printable(input)
                         << "' is not defined";
   }

@@ -246,11 +246,8 @@ static bool checkScales(Node &n, ArrayRef<int64_t> x, int64_t &axis,
     return false;
   }
   // One element serves all, whatever the axis.
-  if (block == 0 && (scaleRank == 0 || (scaleRank == 1 && rank > 0 &&
-                                        Node::shape(scale)[0] == 1))) {
-    axis = rank - 1;
+  if (block == 0 && scaleRank == 0)
     return true;
-  }
   axis = n.axis(axis, rank);
   if (n.hasFailed())
     return false;

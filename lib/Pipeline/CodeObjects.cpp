@@ -1,0 +1,59 @@
+//===- CodeObjects.cpp - Code modules to code objects ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "lib/Pipeline/Compile.h"
+
+#include "lib/Target/CPU/CompileModule.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace llm {
+
+/// The functions of a CPU code module that the table lists: what variants and
+/// host functions name, in their order.
+static std::vector<TableEntry> tableEntries(ModuleOp module, StringRef code) {
+  llvm::SetVector<StringRef> kernels, hosts;
+  module.walk([&](Operation *op) {
+    if (auto variant = dyn_cast<rt::VariantOp>(op)) {
+      if (variant.getCode() == code)
+        kernels.insert(variant.getEntry());
+    } else if (auto host = dyn_cast<rt::HostFunctionOp>(op)) {
+      if (host.getCode() == code)
+        hosts.insert(host.getEntry());
+    }
+  });
+  std::vector<TableEntry> entries;
+  for (StringRef name : kernels)
+    entries.push_back({name.str(), TableEntry::Kind::Kernel});
+  for (StringRef name : hosts)
+    entries.push_back({name.str(), TableEntry::Kind::Host});
+  return entries;
+}
+
+FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module) {
+  std::vector<CodeObject> objects;
+  for (auto code : module.getOps<ModuleOp>()) {
+    std::vector<TableEntry> entries =
+        tableEntries(module, code.getSymName().value_or(""));
+    if (entries.empty())
+      continue;
+    FailureOr<CPUTarget> target = CPUTarget::of(code);
+    if (failed(target))
+      return failure();
+    // Code generation rewrites its input, which later stages still print.
+    OwningOpRef<ModuleOp> copy = cast<ModuleOp>(code->clone());
+    FailureOr<llvm::SmallVector<char, 0>> bytes =
+        compileToSharedObject(*copy, *target, entries);
+    if (failed(bytes))
+      return failure();
+    objects.push_back({code.getSymName()->str(), "cpu", target->name,
+                       target->features, std::move(*bytes)});
+  }
+  return objects;
+}
+
+} // namespace llm

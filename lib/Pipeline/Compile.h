@@ -1,0 +1,86 @@
+//===- Compile.h - From a model to an artifact, stage by stage ---*- C++
+//-*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_LIB_PIPELINE_COMPILE_H
+#define LLM_LIB_PIPELINE_COMPILE_H
+
+#include "lib/Artifact/Artifact.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llm {
+
+/// The stages in their order. Each ends in a verifier.
+enum class Stage {
+  Import,
+  Raise,
+  Compress,
+  Decode,
+  Dispatch,
+  Kernels,
+  Schedule,
+  Artifact
+};
+
+llvm::StringRef stageName(Stage stage);
+std::optional<Stage> parseStage(llvm::StringRef name);
+
+struct CompileOptions {
+  std::string input;
+  std::string output;
+  std::vector<std::string> targets = {"cpu"};
+  std::string mcpu = "native";
+  /// GPU architectures, for cuda and cuda-emulator.
+  std::vector<std::string> archs;
+  /// Element type of the cache: f32, f16, bf16.
+  std::string cacheType = "f32";
+  /// Slots per page; 0 = contiguous.
+  int64_t pageSize = 64;
+  /// A name among models/recipes, or a file.
+  std::string recipe = "none";
+  /// Runs instead of the stages between import and artifact.
+  std::optional<std::string> passPipeline;
+  /// A tokenizer file or directory; searched beside the model where empty.
+  std::string tokenizer;
+  Stage startAt = Stage::Import;
+  Stage stopAfter = Stage::Artifact;
+  /// Writes the module after every stage into this directory.
+  std::string saveIR;
+  /// Prints the stages as they begin, to stderr.
+  bool progress = false;
+  std::string compilerVersion;
+};
+
+/// What was compiled, for the tool's closing lines.
+struct CompileReport {
+  bool decoder = false;
+  std::string notDecoderReason;
+  bool tokenizer = false;
+  uint64_t weightsBytes = 0;
+  double seconds = 0;
+};
+
+/// The passes of a stage as a textual pipeline on builtin.module, for a module
+/// that is a decoder or not.
+std::string stagePipeline(Stage stage, const CompileOptions &options,
+                          bool decoder);
+
+/// Compiles `options.input`. Diagnostics go to the context's handler.
+mlir::FailureOr<CompileReport> compile(const CompileOptions &options,
+                                       mlir::MLIRContext &context);
+
+/// Compiles the code modules of a lowered module, in their order.
+mlir::FailureOr<std::vector<CodeObject>>
+compileCodeObjects(mlir::ModuleOp module);
+
+} // namespace llm
+
+#endif // LLM_LIB_PIPELINE_COMPILE_H

@@ -1,0 +1,71 @@
+//===- Diagnostics.cpp - How the tools print diagnostics ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "lib/Pipeline/Diagnostics.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace llm {
+
+/// The file (with line and column, where there are any) and the ONNX node that
+/// a location names.
+static std::string describe(Location loc) {
+  std::string file, node;
+  loc->walk([&](Location inner) {
+    if (auto position = dyn_cast<FileLineColLoc>(inner);
+        position && file.empty()) {
+      file = position.getFilename().str();
+      if (position.getLine() != 0)
+        file += ":" + std::to_string(position.getLine()) + ":" +
+                std::to_string(position.getColumn());
+      file += ": ";
+    } else if (auto name = dyn_cast<NameLoc>(inner); name && node.empty()) {
+      node = "node '" + name.getName().str() + "': ";
+    }
+    return WalkResult::advance();
+  });
+  return file + node;
+}
+
+ToolDiagnostics::ToolDiagnostics(MLIRContext &context, StringRef tool)
+    : handler(&context,
+              [this](Diagnostic &diagnostic) {
+                auto print = [](const char *severity, const Diagnostic &d) {
+                  llvm::errs() << describe(d.getLocation()) << severity << ": "
+                               << d.str() << "\n";
+                };
+                switch (diagnostic.getSeverity()) {
+                case DiagnosticSeverity::Error:
+                  ++errors;
+                  print("error", diagnostic);
+                  break;
+                case DiagnosticSeverity::Warning:
+                  print("warning", diagnostic);
+                  break;
+                case DiagnosticSeverity::Note:
+                  print("note", diagnostic);
+                  break;
+                case DiagnosticSeverity::Remark:
+                  // Remarks explain decisions; the tools state the ones that
+                  // matter themselves.
+                  return success();
+                }
+                for (const Diagnostic &note : diagnostic.getNotes())
+                  print("note", note);
+                return success();
+              }),
+      tool(tool.str()) {}
+
+void ToolDiagnostics::reportSilentFailure() const {
+  if (errors == 0)
+    llvm::errs() << tool << ": internal error: failed without a diagnostic\n";
+}
+
+} // namespace llm

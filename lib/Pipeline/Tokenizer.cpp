@@ -1,0 +1,69 @@
+//===- Tokenizer.cpp - Finding and sealing a model's tokenizer ---*- C++
+//-*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "lib/Pipeline/Tokenizer.h"
+
+#include "runtime/tokenizer/TokenizerSource.h"
+
+using namespace mlir;
+
+namespace llm {
+
+LogicalResult sealTokenizer(ModuleOp module, StringRef modelPath,
+                            StringRef tokenizer, ArtifactInputs &inputs) {
+  auto report = [&](const runtime::Status &status) {
+    return emitError(module.getLoc()) << "tokenizer: " << status.message();
+  };
+  std::optional<runtime::TokenizerSource> source;
+  if (!tokenizer.empty()) {
+    auto read = runtime::readTokenizer(tokenizer.str(), modelPath.str());
+    if (!read)
+      return report(read.status());
+    source = std::move(*read);
+  } else {
+    auto found = runtime::findTokenizer(modelPath.str());
+    if (!found)
+      return report(found.status());
+    source = std::move(*found);
+  }
+  if (!source)
+    return success();
+  auto loaded =
+      runtime::Tokenizer::load(source->kind, source->bytes, source->config);
+  if (!loaded)
+    return report(loaded.status());
+  auto sealed = runtime::sealTokenizer(*source);
+  if (!sealed)
+    return report(sealed.status());
+
+  const runtime::Tokenizer &model = **loaded;
+  SealedTokenizer &out = inputs.tokenizer.emplace();
+  out.kind = source->kind == runtime::TokenizerKind::Llama2c ? "llama2c"
+                                                             : "huggingface";
+  out.bytes = std::move(*sealed);
+  out.addBos = model.addsBos();
+  out.chatTemplate = source->config.chatTemplate;
+  auto piece = [&](std::optional<int32_t> id) {
+    return id ? model.piece(*id).value_or("") : std::string();
+  };
+  out.bosToken = piece(model.bosId());
+  if (!model.eosIds().empty())
+    out.eosToken = piece(model.eosIds().front());
+
+  artifact::GenerationDefaults &defaults = inputs.generation;
+  for (int32_t id : model.eosIds())
+    defaults.add_eos_ids(id);
+  defaults.set_bos_id(model.bosId().value_or(-1));
+  const runtime::GenerationDefaults &read = source->config.generation;
+  defaults.set_temperature(read.temperature.value_or(0));
+  defaults.set_top_k(read.topK.value_or(0));
+  defaults.set_top_p(read.topP.value_or(0));
+  defaults.set_repetition_penalty(read.repetitionPenalty.value_or(0));
+  return success();
+}
+
+} // namespace llm

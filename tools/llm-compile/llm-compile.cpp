@@ -1,0 +1,158 @@
+//===- llm-compile.cpp - Model to artifact ---*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "lib/Pipeline/Compile.h"
+#include "lib/Pipeline/Diagnostics.h"
+#include "lib/Pipeline/Register.h"
+#include "llm/ABI/artifact.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <unistd.h>
+
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+const char *const kExample = R"(example:
+  llm-compile build/models/smollm2 -o smollm2.llmx
+  llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
+  llm-compile model.onnx -o raised.mlir --stop-after=raise)";
+
+void handleInterrupt(int) {
+  // Outputs are renamed into place last, so nothing is half written; what lies
+  // beside is removed by the next run of the same path's owner.
+  _exit(130);
+}
+
+/// --kv=TYPE[,page-size=N]
+void parseCache(const std::string &text, llm::CompileOptions &options) {
+  std::stringstream stream(text);
+  std::string part;
+  bool first = true;
+  while (std::getline(stream, part, ',')) {
+    if (part.rfind("page-size=", 0) == 0) {
+      size_t used = 0;
+      long long value = -1;
+      try {
+        value = std::stoll(part.substr(10), &used);
+      } catch (const std::exception &) {
+        used = 0;
+      }
+      if (used != part.size() - 10 || value < 0 || value > (1 << 20))
+        throw CLI::ValidationError("--kv", "page-size is 0 to 1048576, not '" +
+                                               part.substr(10) + "'");
+      options.pageSize = value;
+    } else if (first && (part == "f32" || part == "f16" || part == "bf16")) {
+      options.cacheType = part;
+    } else {
+      throw CLI::ValidationError(
+          "--kv", "'" + part + "' is neither f32, f16, bf16 nor page-size=N");
+    }
+    first = false;
+  }
+}
+
+llm::Stage stageOf(const std::string &option, const std::string &name) {
+  std::optional<llm::Stage> stage = llm::parseStage(name);
+  if (!stage)
+    throw CLI::ValidationError(option, "no stage is named '" + name + "'");
+  return *stage;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llm::CompileOptions options;
+  options.compilerVersion = LLM_VERSION;
+  options.progress = isatty(STDERR_FILENO);
+  std::string cache, startAt, stopAfter, passPipeline;
+
+  CLI::App app("Compiles a language model (ONNX, a directory, or MLIR) into "
+               "one artifact.");
+  app.footer(kExample);
+  app.set_version_flag("--version", std::string("llm-compile " LLM_VERSION
+                                                "\nLLVM " LLM_LLVM_VERSION
+                                                "\nartifact format ") +
+                                        std::to_string(LLM_ARTIFACT_VERSION));
+  app.add_option("input", options.input,
+                 "model.onnx, a directory that holds one, or a .mlir file")
+      ->required();
+  app.add_option("-o,--output", options.output, "where the result goes")
+      ->required();
+  app.add_option("--target", options.targets, "targets: cpu")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cpu"}));
+  app.add_option("--mcpu", options.mcpu,
+                 "processor: native, x86-64-v3, x86-64-v4 or a name that LLVM "
+                 "knows");
+  app.add_option("--tokenizer", options.tokenizer,
+                 "tokenizer file or directory; else beside or above the model");
+  app.add_option("--recipe", options.recipe,
+                 "how to compress: none, or a file with a pass pipeline");
+  app.add_option("--kv", cache,
+                 "cache: f32, f16 or bf16[,page-size=N]; page size 0 is "
+                 "contiguous");
+  app.add_option("--pass-pipeline", passPipeline,
+                 "passes to run between import and artifact instead of the "
+                 "stages");
+  std::string stages = "import, raise, compress, decode, dispatch, kernels, "
+                       "schedule, artifact";
+  app.add_option("--stop-after", stopAfter,
+                 "write the module after this stage: " + stages);
+  app.add_option("--start-at", startAt,
+                 "input is a module written after the stage before this one");
+  app.add_option("--save-ir", options.saveIR,
+                 "write the module after every stage into this directory")
+      ->check(CLI::ExistingDirectory);
+  try {
+    app.parse(argc, argv);
+    if (!cache.empty())
+      parseCache(cache, options);
+    if (!startAt.empty())
+      options.startAt = stageOf("--start-at", startAt);
+    if (!stopAfter.empty())
+      options.stopAfter = stageOf("--stop-after", stopAfter);
+    if (options.stopAfter < options.startAt)
+      throw CLI::ValidationError("--stop-after", "lies before --start-at");
+    if (!passPipeline.empty())
+      options.passPipeline = passPipeline;
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  std::signal(SIGINT, handleInterrupt);
+
+  mlir::DialectRegistry registry;
+  llm::registerDialects(registry);
+  llm::registerPasses();
+  mlir::MLIRContext context(registry);
+  llm::ToolDiagnostics diagnostics(context, "llm-compile");
+  mlir::FailureOr<llm::CompileReport> report = llm::compile(options, context);
+  if (failed(report)) {
+    diagnostics.reportSilentFailure();
+    return 1;
+  }
+  if (options.stopAfter != llm::Stage::Artifact)
+    return 0;
+  if (!report->decoder)
+    std::fprintf(stderr,
+                 "note: compiled as a plain graph (llm-run exec), not as a "
+                 "decoder%s%s\n",
+                 report->notDecoderReason.empty() ? "" : ": ",
+                 report->notDecoderReason.c_str());
+  else if (!report->tokenizer)
+    std::fprintf(stderr, "note: no tokenizer was found; the artifact takes "
+                         "token ids only (--tokenizer=PATH adds one)\n");
+  if (options.progress)
+    std::fprintf(stderr, "%s: recipe %s, %.1f MB of weights, %.1f s\n",
+                 options.output.c_str(), options.recipe.c_str(),
+                 report->weightsBytes / 1e6, report->seconds);
+  return 0;
+}
