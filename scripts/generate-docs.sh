@@ -12,7 +12,7 @@ for dialect in LLM KV Decode RT; do
   "$tblgen" -gen-dialect-doc -dialect="$name" "${include[@]}" \
     "dialects/$dialect/IR/${dialect}Ops.td" >"$out/dialects/$dialect.md"
 done
-find passes -name Passes.td | sort | while read -r td; do
-  group=$(dirname "${td#passes/}" | tr / -)
+find passes lib -name Passes.td | sort | while read -r td; do
+  group=$(dirname "${td#passes/}" | sed 's|^lib/||' | tr / -)
   "$tblgen" -gen-pass-doc "${include[@]}" "$td" >"$out/passes/$group.md"
 done

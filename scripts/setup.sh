@@ -42,3 +42,14 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 scripts/make-venv.sh build/venv
+
+# The assembler of GPU code, where no CUDA toolkit brings it. Without it the
+# compiler writes PTX alone, and the tests that need it are skipped.
+if ! command -v ptxas >/dev/null &&
+  [ ! -x "${CUDA_ROOT:-${CUDA_HOME:-${CUDA_PATH:-/usr/local/cuda}}}/bin/ptxas" ] &&
+  ! compgen -G 'build/venv/lib/python3*/site-packages/nvidia/*/bin/ptxas' >/dev/null
+then
+  build/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --no-deps --only-binary=:all: nvidia-cuda-nvcc==13.0.88 ||
+    echo "setup: ptxas could not be installed; going on without it" >&2
+fi

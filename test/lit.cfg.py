@@ -2,6 +2,7 @@
 #   shared   the data directory beside the checkout is there (%shared)
 #   full     sweeps that only `make check-full` runs
 #   ptxas    a ptxas was found
+import glob
 import os
 import shutil
 
@@ -25,7 +26,15 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
 if lit_config.params.get("full", "0") == "1":
     config.available_features.add("full")
-if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
+# Where the compiler looks for it (lib/Target/CUDA/Assembler.h).
+toolkits = ["CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"]
+llvm_config.with_system_environment(toolkits)
+if (
+    shutil.which("ptxas")
+    or any(os.path.exists(os.environ.get(t, "") + "/bin/ptxas") for t in toolkits)
+    or os.path.exists("/usr/local/cuda/bin/ptxas")
+    or glob.glob(build + "/venv/lib/python3*/site-packages/nvidia/*/bin/ptxas")
+):
     config.available_features.add("ptxas")
 
 config.substitutions += [

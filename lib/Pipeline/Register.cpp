@@ -13,6 +13,7 @@
 #include "dialects/KV/IR/KVDialect.h"
 #include "dialects/LLM/IR/LLMDialect.h"
 #include "dialects/RT/IR/RTDialect.h"
+#include "lib/Target/CUDA/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
@@ -45,5 +46,6 @@ void llm::registerPasses() {
     mlir::llm::registerLLMLLMToRTPasses();
     mlir::llm::registerRaisePasses();
     mlir::llm::registerLLMLLMToLinalgPasses();
+    cuda::registerLLMTargetCUDAPasses();
   });
 }

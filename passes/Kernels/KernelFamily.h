@@ -22,7 +22,7 @@ namespace mlir::llm {
 
 /// What a generator may know of the machine.
 struct KernelTarget {
-  std::string name;                  ///< "cpu", "cuda"
+  std::string name;                  ///< "cpu", "cuda", "cuda-emulator"
   std::string arch;                  ///< a CPU name, "sm_80"
   int64_t vectorWidth = 0;           ///< CPU: f32 lanes of a register
   std::vector<std::string> features; ///< CPU: what code may use
@@ -51,6 +51,11 @@ public:
   rt::VariantOp addVariant(StringRef entry,
                            ArrayRef<rt::RangeAttr> ranges = {});
 
+  /// GPU: the blocks that a dispatch of the kernel launches, set on every
+  /// dispatch. On the CPU the work items are the family's.
+  void setGrid(rt::ExprAttr blocks) { gridBlocks = blocks; }
+  rt::ExprAttr grid() const { return gridBlocks; }
+
   /// Parameters of the kernel. A missing one, or one out of [low, high], is
   /// reported at the kernel.
   FailureOr<int64_t> getInt(StringRef name, int64_t low = 1,
@@ -67,6 +72,7 @@ private:
   rt::KernelOp kernelOp;
   Operation *code;
   const KernelTarget &machine;
+  rt::ExprAttr gridBlocks;
 };
 
 /// Emits the functions of `builder.kernel()` and its variants, or reports why
@@ -87,6 +93,8 @@ private:
 
 /// Families of target "cpu".
 void populateCPUKernels(KernelRegistry &registry);
+/// Families of targets "cuda" and "cuda-emulator".
+void populateCUDAKernels(KernelRegistry &registry);
 
 } // namespace mlir::llm
 

@@ -16,7 +16,7 @@ namespace mlir::llm {
 using EmitError = function_ref<InFlightDiagnostic()>;
 
 static constexpr StringRef kKinds[] = {"rows", "panel", "panel_affine",
-                                       "rows_affine"};
+                                       "rows_affine", "gpu_affine"};
 
 static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -45,6 +45,10 @@ int64_t Layout::rowBytes() const {
   return alignUp(rowCodeBytes() + groups() * 8, 64);
 }
 
+GPUAffineLayout Layout::gpuAffine() const {
+  return *GPUAffineLayout::get(n, k, bits, groupSize, zeroType != nullptr);
+}
+
 int64_t Layout::size() const {
   switch (kind) {
   case Kind::Rows:
@@ -55,6 +59,8 @@ int64_t Layout::size() const {
     return panels() * panelBytes();
   case Kind::RowsAffine:
     return n * rowBytes();
+  case Kind::GPUAffine:
+    return gpuAffine().words() * 4;
   }
   llvm_unreachable("covered switch");
 }
@@ -72,8 +78,8 @@ FailureOr<Layout> Layout::parse(DictionaryAttr dict, EmitError emitError) {
   const auto *kind =
       kindName ? llvm::find(kKinds, kindName.getValue()) : std::end(kKinds);
   if (kind == std::end(kKinds))
-    return emitError() << "layout needs a kind: rows, panel, panel_affine or "
-                          "rows_affine";
+    return emitError() << "layout needs a kind: rows, panel, panel_affine, "
+                          "rows_affine or gpu_affine";
   Layout layout;
   layout.kind = static_cast<Kind>(kind - std::begin(kKinds));
   bool bad = false;
@@ -129,6 +135,14 @@ FailureOr<Layout> Layout::parse(DictionaryAttr dict, EmitError emitError) {
     emitError() << "layout of " << layout.n << " x " << layout.k
                 << " elements is too large";
   }
+  if (!bad && layout.kind == Kind::GPUAffine &&
+      (!layout.scaleType.isF32() ||
+       (layout.zeroType && !layout.zeroType.isF32()) ||
+       !GPUAffineLayout::get(layout.n, layout.k, layout.bits, layout.groupSize,
+                             layout.zeroType != nullptr)))
+    return emitError() << "layout gpu_affine needs bits = 4, a group_size that "
+                          "is a power of two of at least 16, and f32 scales "
+                          "and zeros";
   if (bad)
     return failure();
   return layout;
@@ -346,6 +360,16 @@ static void packAffinePanels(const AffineReader &read, const Layout &layout,
   }
 }
 
+static void packAffineGPU(const AffineReader &read, const Layout &layout,
+                          MutableArrayRef<char> out) {
+  std::vector<uint32_t> words = packGPUAffine(
+      layout.gpuAffine(),
+      [&](int64_t row, int64_t i) { return read.code(row, i); },
+      [&](int64_t row, int64_t g) { return read.scale(row, g); },
+      [&](int64_t row, int64_t g) { return read.zero(row, g); });
+  std::memcpy(out.data(), words.data(), out.size());
+}
+
 static void packAffineRows(const AffineReader &read, const Layout &layout,
                            MutableArrayRef<char> out) {
   for (int64_t row = 0; row < layout.n; ++row) {
@@ -415,6 +439,8 @@ static LogicalResult packAffine(WeightOp weight, AffineGroupsFormatAttr format,
   std::memset(out.data(), 0, out.size());
   if (layout.kind == Layout::Kind::PanelAffine)
     packAffinePanels(read, layout, out);
+  else if (layout.kind == Layout::Kind::GPUAffine)
+    packAffineGPU(read, layout, out);
   else
     packAffineRows(read, layout, out);
   return success();

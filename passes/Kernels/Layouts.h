@@ -21,6 +21,8 @@
 //                 8 * j + bits * i on: byte j takes every fourth input, so that
 //                 a mask leaves four codes in the bytes of a dot product. Codes
 //                 beyond the group are zero. Panels are padded to 64 bytes.
+//   gpu_affine    int4 for warps, scales and zeros in f32; see
+//                 passes/Kernels/CUDA/GPUAffineLayout.h.
 //   rows_affine   per row: codes as stored (low bits first, ceildiv(k *
 //                 bits, 8) bytes, padded to 4), f32 scales [groups], f32 zeros
 //                 [groups]; padded to 64 bytes.
@@ -31,6 +33,7 @@
 
 #include "dialects/LLM/IR/LLMDialect.h"
 #include "lib/Support/WeightData.h"
+#include "passes/Kernels/CUDA/GPUAffineLayout.h"
 
 namespace mlir::llm {
 
@@ -39,7 +42,7 @@ inline constexpr int64_t kPanelBlock = 32;
 
 /// A layout dictionary, taken apart.
 struct Layout {
-  enum class Kind { Rows, Panel, PanelAffine, RowsAffine };
+  enum class Kind { Rows, Panel, PanelAffine, RowsAffine, GPUAffine };
   Kind kind = Kind::Rows;
   int64_t n = 1;           ///< outputs, or rows of a table
   int64_t k = 1;           ///< inputs, or elements of a row
@@ -52,7 +55,8 @@ struct Layout {
   Type zeroType;  ///< null: 2^(bits-1); ui8: codes; else the scales' type
 
   bool isAffine() const {
-    return kind == Kind::PanelAffine || kind == Kind::RowsAffine;
+    return kind == Kind::PanelAffine || kind == Kind::RowsAffine ||
+           kind == Kind::GPUAffine;
   }
   bool isPanel() const {
     return kind == Kind::Panel || kind == Kind::PanelAffine;
@@ -72,6 +76,8 @@ struct Layout {
   /// Of a rows_affine row: bytes of the codes, and of all.
   int64_t rowCodeBytes() const;
   int64_t rowBytes() const;
+  /// The sizes of a gpu_affine weight.
+  GPUAffineLayout gpuAffine() const;
   /// Bytes of the whole, a product that cannot overflow once `parse` passed.
   int64_t size() const;
   /// What an rt.buffer of it holds: `type`, or i8 where it has affine groups.

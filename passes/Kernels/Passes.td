@@ -19,7 +19,10 @@ def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Fills rt.kernel ops without variants. The functions of programs with target
     "cpu" go into the code module `@cpu`, beside the programs; kernels of the
-    same family and parameters share one set of functions.
+    same family and parameters share one set of functions. Those of programs
+    with target "cuda" go into a gpu.module per architecture, those of target
+    "cuda-emulator" into a gpu.module without architecture; dispatches of GPU
+    programs get their numbers of blocks as grid.
     docs/formats/kernel-families.md is the contract of each family.
 
     ```mlir
@@ -38,9 +41,12 @@ def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mcpu", "mcpu", "std::string", "\"native\"",
-      "Processor of CPU code: native, x86-64-v3, x86-64-v4 or a name LLVM knows">
+      "Processor of CPU code: native, x86-64-v3, x86-64-v4 or a name LLVM knows">,
+    ListOption<"archs", "arch", "std::string",
+      "Architectures of programs for cuda: sm_80, sm_90, ...">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::rt::RTDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
   let statistics = [
