@@ -20,7 +20,8 @@ namespace {
 class ProgramPacker {
 public:
   ProgramPacker(ModuleOp module, rt::ProgramOp program)
-      : module(module), program(program), symbols(program), b(program) {}
+      : module(module), program(program), symbols(program), b(program),
+        onGPU(program.getTarget() != "cpu") {}
 
   LogicalResult run();
   int64_t panels = 0, quantized = 0;
@@ -47,6 +48,7 @@ private:
   rt::ProgramOp program;
   SymbolTable symbols;
   OpBuilder b;
+  bool onGPU;
   /// The parameters of each dispatch's kernel before this pass.
   llvm::DenseMap<Operation *, DictionaryAttr> original;
   /// (weight, layout) to the buffer that holds it.
@@ -133,9 +135,19 @@ FailureOr<Layout> ProgramPacker::linearLayout(rt::DispatchOp dispatch,
     if (layout.transposed)
       return dispatch.emitOpError("reads affine groups transposed; they run "
                                   "along the last axis of [n, k]");
-    setAffine(layout, affine, Layout::Kind::PanelAffine);
+    if (!onGPU) {
+      setAffine(layout, affine, Layout::Kind::PanelAffine);
+      return layout;
+    }
+    setAffine(layout, affine, Layout::Kind::GPUAffine);
+    layout.scaleType = Float32Type::get(module.getContext());
+    if (layout.zeroType)
+      layout.zeroType = layout.scaleType;
     return layout;
   }
+  if (onGPU)
+    return weight.emitOpError("the GPU's linear reads affine groups, not ")
+           << weight.getFormat();
   auto dense = dyn_cast<DenseFormatAttr>(weight.getFormat());
   if (!dense)
     return weight.emitOpError("no linear kernel reads the format ")
@@ -252,7 +264,9 @@ LogicalResult ProgramPacker::chooseLayout(rt::DispatchOp dispatch,
   params.erase("weight"); // the layout says more
   if (params.get("accuracy_level")) {
     auto level = dyn_cast<IntegerAttr>(params.get("accuracy_level"));
-    bool int8 = level && level.getInt() == 4 && layout->isAffine();
+    // The GPU computes in f32, which is at least as accurate as what is asked.
+    bool int8 = level && level.getInt() == 4 &&
+                layout->kind == Layout::Kind::PanelAffine;
     params.set("accuracy_level", b.getI64IntegerAttr(int8 ? 4 : 0));
   }
   params.set("layout", layout->toAttr(module.getContext()));
@@ -335,8 +349,10 @@ LogicalResult ProgramPacker::packLinear(rt::DispatchOp dispatch) {
     return failure();
   if (dispatch.getSizes().size() != 1)
     return dispatch.emitOpError("a linear has one size, its rows");
-  dispatch.setGridAttr(
-      rt::ExprAttr::constant(module.getContext(), layout->panels()));
+  // A grid of blocks depends on the kernel, --llm-generate-kernels sets it.
+  if (!onGPU)
+    dispatch.setGridAttr(
+        rt::ExprAttr::constant(module.getContext(), layout->panels()));
   auto level = kernel.getParams().getAs<IntegerAttr>("accuracy_level");
   if (!level || level.getInt() != 4)
     return success();
@@ -395,8 +411,6 @@ struct PackWeightsPass : impl::PackWeightsPassBase<PackWeightsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     for (auto program : module.getOps<rt::ProgramOp>()) {
-      if (program.getTarget() != "cpu")
-        continue;
       ProgramPacker packer(module, program);
       if (failed(packer.run()))
         return signalPassFailure();

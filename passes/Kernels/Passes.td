@@ -65,7 +65,8 @@ def PackWeightsPass : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
     that it is stored once. Sets the layout, the element type and the count of
     the buffers, `layout` in the parameters of the kernels that read them, and
     the grid of their dispatches. A `linear` of accuracy level 4 over affine
-    groups gets a `quantize_rows` before it. passes/Kernels/Layouts.h describes
+    groups gets a `quantize_rows` before it. In programs for the GPU the affine
+    weight of a `linear` becomes gpu_affine. passes/Kernels/Layouts.h describes
     the bytes; the artifact writer makes them with `packWeight`.
 
     ```mlir

@@ -109,6 +109,8 @@ static LogicalResult generateEmbedding(KernelBuilder &kernel) {
     return failure();
   if (layout->n != *vocab || layout->k != *dim)
     return op.emitOpError("layout is not one of ") << *vocab << " x " << *dim;
+  if (layout->kind == Layout::Kind::GPUAffine)
+    return op.emitOpError("has a layout for the GPU");
   MLIRContext *context = op.getContext();
   Type f32 = Float32Type::get(context), i32 = IntegerType::get(context, 32);
   std::string name = kernel.functionName("");
@@ -135,6 +137,8 @@ static LogicalResult generateEmbedding(KernelBuilder &kernel) {
       return emitPanelAffineRow(e, *layout, table, row, out, to);
     case Layout::Kind::RowsAffine:
       return emitAffineRow(e, *layout, table, row, out, to);
+    case Layout::Kind::GPUAffine:
+      break; // Refused above.
     }
   });
   e.finish();

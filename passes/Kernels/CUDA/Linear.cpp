@@ -156,8 +156,8 @@ LogicalResult generateGPULinear(KernelBuilder &kernel) {
     return failure();
   if (*accuracy == 4)
     return kernel.kernel().emitOpError(
-        "accuracy_level 4 (int8 activations) has no kernel for the GPU; 0 to 3 "
-        "have");
+        "accuracy_level 4 reads int8 activations, for which the GPU has no "
+        "kernel; levels 0 to 3 compute in f32");
   bool bias = kernel.getBool("bias");
   FailureOr<GPUAffineLayout> layout = readLayout(kernel, *n, *k);
   if (failed(layout))

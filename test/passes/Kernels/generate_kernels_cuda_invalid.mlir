@@ -39,7 +39,7 @@ rt.program @p target "cuda" symbols ["T"] {
 // -----
 
 rt.program @p target "cuda" symbols ["T"] {
-  // expected-error @below {{accuracy_level 4 (int8 activations) has no kernel for the GPU; 0 to 3 have}}
+  // expected-error @below {{accuracy_level 4 reads int8 activations, for which the GPU has no kernel}}
   rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64, accuracy_level = 4 : i64,
     layout = {kind = "gpu_affine", n = 8 : i64, k = 8 : i64, bits = 4 : i64, group_size = 32 : i64, scale_type = f32}} { }
 }
