@@ -59,6 +59,7 @@ private:
                             int64_t axis, double epsilon, StringRef family);
   LogicalResult convertRope(RopeOp op);
   LogicalResult convertRowGather(GatherOp op);
+  LogicalResult convertSplit(SplitOp op);
 
   /// The rows that a value stands for, or an error at `user`.
   FailureOr<Rows> rowsOf(Operation *user, Value value) {
@@ -232,7 +233,8 @@ FailureOr<Attribute> ProgramBuilder::weightAttr(Operation *user,
 LogicalResult ProgramBuilder::convert(Operation *op) {
   Location loc = op->getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](GetWeightOp) { return success(); })
+      // Read by the ops that use them.
+      .Case<ConstantOp, GetWeightOp>([&](auto) { return success(); })
       .Case([&](kv::ReadStepOp read) -> LogicalResult {
         StringRef field = read.getField();
         bool row = field == "logit_row";
@@ -278,6 +280,7 @@ LogicalResult ProgramBuilder::convert(Operation *op) {
       .Case([&](LinearOp linear) { return convertLinear(linear); })
       .Case([&](RopeOp rope) { return convertRope(rope); })
       .Case([&](GatherOp gather) { return convertRowGather(gather); })
+      .Case([&](SplitOp split) { return convertSplit(split); })
       .Case([&](FusedElementwiseOp fused) { return convertFused(fused); })
       .Case([&](kv::AppendOp append) { return convertAppend(append); })
       .Case([&](kv::AttendOp attend) { return convertAttend(attend); })
@@ -405,6 +408,30 @@ LogicalResult ProgramBuilder::convertRowGather(GatherOp op) {
   Rows out = defineRows(op.getResult(), *index, type.getDimSize(1));
   dispatch(op.getLoc(), "gather_rows", params, {x->buffer, index->buffer},
            {out.buffer}, {index->rows}, index->rows);
+  return success();
+}
+
+LogicalResult ProgramBuilder::convertSplit(SplitOp op) {
+  FailureOr<Rows> x = rowsOf(op, op.getInput());
+  if (failed(x))
+    return failure();
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  if (type.getRank() != 2 || normalizeAxis(op.getAxis(), 2) != 1)
+    return op.emitOpError("splits other than rows");
+  int64_t offset = 0;
+  for (Value part : op.getResults()) {
+    int64_t width = cast<RankedTensorType>(part.getType()).getDimSize(1);
+    if (ShapedType::isDynamic(width))
+      return op.emitOpError("splits rows into parts of unknown width");
+    NamedAttrList params;
+    params.set("from", builder.getI64IntegerAttr(type.getDimSize(1)));
+    params.set("offset", builder.getI64IntegerAttr(offset));
+    params.set("width", builder.getI64IntegerAttr(width));
+    Rows out = defineRows(part, *x, width);
+    dispatch(op.getLoc(), "columns", params, {x->buffer}, {out.buffer},
+             {x->rows}, x->rows);
+    offset += width;
+  }
   return success();
 }
 

@@ -1,4 +1,4 @@
-//===- Rows.cpp - embedding, gather_rows and kv_append for a CPU ----------===//
+//===- Rows.cpp - kernels that move rows ----------------------------------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -147,7 +147,7 @@ static LogicalResult generateEmbedding(KernelBuilder &kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// gather_rows, kv_append
+// gather_rows, columns, kv_append
 //===----------------------------------------------------------------------===//
 
 static LogicalResult generateGatherRows(KernelBuilder &kernel) {
@@ -164,6 +164,32 @@ static LogicalResult generateGatherRows(KernelBuilder &kernel) {
     Value to = e.muli(r, *dim);
     e.forRow(*dim, [&](Value d, int64_t lanes) {
       e.storeVec(e.loadVec(x, e.addi(from, d), lanes), out, e.addi(to, d));
+    });
+  });
+  e.finish();
+  kernel.addVariant(name);
+  return success();
+}
+
+static LogicalResult generateColumns(KernelBuilder &kernel) {
+  FailureOr<int64_t> from = kernel.getInt("from"),
+                     width = kernel.getInt("width"),
+                     offset = kernel.getInt("offset", 0);
+  if (failed(from) || failed(width) || failed(offset))
+    return failure();
+  if (*offset > *from - *width)
+    return kernel.kernel().emitOpError("columns [")
+           << *offset << ", " << *offset + *width << ") are not all in rows of "
+           << *from;
+  Type f32 = Float32Type::get(kernel.kernel().getContext());
+  std::string name = kernel.functionName("");
+  Emitter e(kernel, name, {{f32}, {f32}}, 1);
+  Value x = e.buffer(0), out = e.buffer(1);
+  e.loop(e.begin(), e.end(), 1, [&](Value r) {
+    Value source = e.addi(e.muli(r, *from), *offset);
+    Value to = e.muli(r, *width);
+    e.forRow(*width, [&](Value d, int64_t lanes) {
+      e.storeVec(e.loadVec(x, e.addi(source, d), lanes), out, e.addi(to, d));
     });
   });
   e.finish();
@@ -200,6 +226,7 @@ static LogicalResult generateKVAppend(KernelBuilder &kernel) {
 }
 
 void populateRowKernels(KernelRegistry &registry) {
+  registry.add("cpu", "columns", generateColumns);
   registry.add("cpu", "embedding", generateEmbedding);
   registry.add("cpu", "gather_rows", generateGatherRows);
   registry.add("cpu", "kv_append", generateKVAppend);

@@ -74,6 +74,21 @@ TEST(Rows, Gather) {
   }
 }
 
+TEST(Rows, Columns) {
+  constexpr int kFrom = 41, kOffset = 3, kWidth = 37;
+  for (const std::string &cpu : testedCPUs()) {
+    CompiledKernel kernel(
+        "columns", "{from = 41 : i64, offset = 3 : i64, width = 37 : i64}",
+        cpu);
+    Buffer<float> x = randomFloats(5 * kFrom, 1, 3), out(5 * kWidth);
+    kernel.call(2, {x.data(), out.data()}, {5}, 0, 5);
+    EXPECT_TRUE(out.intact());
+    for (int r = 0; r < 5; ++r)
+      EXPECT_EQ(0, std::memcmp(&out[r * kWidth], &x[r * kFrom + kOffset],
+                               kWidth * 4));
+  }
+}
+
 template <typename T>
 static void checkAppend(const std::string &cpu, const char *type) {
   constexpr int kWidth = 37, kSlots = 10;
