@@ -61,9 +61,6 @@ struct DecoderGraph {
 LogicalResult recognizeDecoder(func::FuncOp func, SymbolicShape &shapes,
                                DecoderGraph &graph, Refusal &refusal);
 
-/// Whether `value` is computed from weights and constants alone.
-bool isModelConstant(Value value);
-
 /// Writes the graph over tokens as a function `name` (step, cache) -> (logits
 /// of the wanted rows, cache), in front of `graph.func`.
 FailureOr<func::FuncOp> buildTokenFunction(DecoderGraph &graph,

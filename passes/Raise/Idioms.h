@@ -18,7 +18,13 @@
 
 namespace mlir::llm {
 
-/// x * sigmoid(x).
+/// RMS and layer normalization over the last axis, with their scale.
+unsigned raiseNorms(func::FuncOp func, SymbolicShape &shapes);
+/// Rotary embeddings by rows of tables.
+unsigned raiseRopes(func::FuncOp func, SymbolicShape &shapes);
+/// softmax(q k + mask) v with caches that are concatenated.
+unsigned raiseAttentions(func::FuncOp func, SymbolicShape &shapes);
+/// x * sigmoid(x), and GELU in its three forms.
 unsigned raiseActivations(func::FuncOp func, SymbolicShape &shapes);
 /// Rows of a weight picked by computed ids.
 unsigned raiseEmbeddings(func::FuncOp func, SymbolicShape &shapes);

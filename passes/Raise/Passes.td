@@ -83,9 +83,12 @@ def RaiseIdiomsPass : Pass<"llm-raise-idioms", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::llm::LLMDialect"];
   let statistics = [
-    Statistic<"numActivations", "activations", "SiLU found">,
+    Statistic<"numNorms", "norms", "RMS and layer norms found">,
+    Statistic<"numActivations", "activations", "SiLU and GELU found">,
     Statistic<"numEmbeddings", "embeddings", "Embeddings found">,
     Statistic<"numLinears", "linears", "Products with a weight found">,
+    Statistic<"numRopes", "ropes", "Rotary embeddings found">,
+    Statistic<"numAttentions", "attentions", "Attentions found">,
     Statistic<"numMasks", "masks", "Masks understood">,
     Statistic<"numFlattened", "flattened", "Attentions and ropes put into canonical form">
   ];

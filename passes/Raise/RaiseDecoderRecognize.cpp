@@ -10,22 +10,6 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-bool mlir::llm::isModelConstant(Value value) {
-  SmallVector<Value> stack{value};
-  llvm::DenseSet<Operation *> seen;
-  while (!stack.empty()) {
-    Operation *op = stack.pop_back_val().getDefiningOp();
-    if (!op)
-      return false;
-    if (isa<GetWeightOp, ConstantOp>(op) || !seen.insert(op).second)
-      continue;
-    if (op->getNumOperands() == 0 || !isMemoryEffectFree(op))
-      return false;
-    llvm::append_range(stack, op->getOperands());
-  }
-  return true;
-}
-
 /// The value behind casts between integer types.
 static Value skipIntCasts(Value value) {
   while (auto cast = value.getDefiningOp<CastOp>()) {

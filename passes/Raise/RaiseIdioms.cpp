@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Raise/Idioms.h"
 #include "passes/Raise/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_RAISEIDIOMSPASS
@@ -57,6 +58,18 @@ Value mlir::llm::asWeight(OpBuilder &builder, Value value) {
   return result;
 }
 
+/// Puts the weights into the order of their first use, as the ops are.
+static void sortWeights(ModuleOp module) {
+  SymbolTable table(module);
+  llvm::SetVector<Operation *> used;
+  module.walk([&](GetWeightOp get) {
+    if (auto weight = table.lookup<WeightOp>(get.getWeight()))
+      used.insert(weight);
+  });
+  for (Operation *weight : llvm::reverse(used))
+    weight->moveBefore(&module.getBody()->front());
+}
+
 namespace {
 struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
   void runOnOperation() override {
@@ -65,9 +78,12 @@ struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
         continue;
       {
         SymbolicShape shapes(func);
+        numNorms += raiseNorms(func, shapes);
         numActivations += raiseActivations(func, shapes);
         numEmbeddings += raiseEmbeddings(func, shapes);
         numLinears += raiseLinears(func, shapes);
+        numRopes += raiseRopes(func, shapes);
+        numAttentions += raiseAttentions(func, shapes);
         numMasks += raiseMasks(func, shapes);
         numFlattened += flattenHeads(func, shapes);
       }
@@ -75,6 +91,7 @@ struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
       sortByNeed(func.getBody().front());
     }
     eraseUnusedWeights(getOperation());
+    sortWeights(getOperation());
   }
 };
 } // namespace

@@ -9,27 +9,6 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-unsigned mlir::llm::raiseActivations(func::FuncOp func, SymbolicShape &shapes) {
-  unsigned count = 0;
-  for (Operation *op : snapshot(func)) {
-    auto mul = dyn_cast<MulOp>(op);
-    if (!mul)
-      continue;
-    for (auto [x, gate] : {std::pair(mul.getLhs(), mul.getRhs()),
-                           std::pair(mul.getRhs(), mul.getLhs())}) {
-      auto sigmoid = gate.getDefiningOp<SigmoidOp>();
-      if (!sigmoid || sigmoid.getInput() != x)
-        continue;
-      OpBuilder builder(op);
-      mul.getResult().replaceAllUsesWith(
-          SiluOp::create(builder, op->getLoc(), x.getType(), x));
-      ++count;
-      break;
-    }
-  }
-  return count;
-}
-
 unsigned mlir::llm::raiseEmbeddings(func::FuncOp func, SymbolicShape &shapes) {
   unsigned count = 0;
   for (Operation *op : snapshot(func)) {

@@ -26,6 +26,9 @@ DenseElementsAttr getConstantElements(Value value);
 /// element type (casts on the way included).
 std::optional<double> getSplatNumber(Value value);
 
+/// Whether `value` is computed from weights and constants alone.
+bool isModelConstant(Value value);
+
 /// An i64 vector constant.
 Value createIntVector(OpBuilder &builder, Location loc,
                       ArrayRef<int64_t> values);
