@@ -94,8 +94,8 @@ public:
     uint32_t seq = io("seq", symbol(T)), lengths = io("kv_len.0", symbol(S));
     uint32_t begins =
         io("q_begin", ExprBuilder().symbol(S).constant(1).op(Expr::ADD).expr);
-    uint32_t table =
-        io("block_table.0", ExprBuilder().symbol(S).symbol(B).op(Expr::MUL).expr);
+    uint32_t table = io("block_table.0",
+                        ExprBuilder().symbol(S).symbol(B).op(Expr::MUL).expr);
     uint32_t row = io("logit_row", symbol(R));
     uint32_t plane = buffer(Buffer::STATE, "", I32, times(C, 3));
     uint32_t bias =

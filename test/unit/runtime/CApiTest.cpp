@@ -1,0 +1,150 @@
+//===- CApiTest.cpp - The C interface, from its shared library -------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ToyModel.h"
+#include "llm/runtime.h"
+
+#include <cstdio>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+
+using namespace llm::test;
+
+namespace {
+
+std::string runExample(const std::string &arguments, int &code) {
+  std::string command = std::string(LLM_C_EXAMPLE) + " " + arguments + " 2>&1";
+  std::FILE *pipe = popen(command.c_str(), "r");
+  std::string output;
+  char buffer[256];
+  while (pipe && std::fgets(buffer, sizeof(buffer), pipe))
+    output += buffer;
+  code = pipe ? pclose(pipe) : -1;
+  return output;
+}
+
+TEST(CApi, ExampleGeneratesTheDefinedTokens) {
+  TemporaryFile file(toyArtifact(), ".llmx");
+  int code = 0;
+  std::string output = runExample(file.path() + " 8 1 2 3", code);
+  EXPECT_EQ(code, 0) << output;
+  std::string expected;
+  for (int32_t id : toyGenerate({1, 2, 3}, 8, 101))
+    expected += (expected.empty() ? "" : ",") + std::to_string(id);
+  EXPECT_EQ(output.substr(0, output.find('\n')), expected);
+  output = runExample("/nonexistent.llmx 1 1", code);
+  EXPECT_NE(code, 0);
+  EXPECT_NE(output.find("/nonexistent.llmx"), std::string::npos);
+}
+
+TEST(CApi, ReportsErrorsAndKeepsOutputs) {
+  llm_artifact *artifact = nullptr;
+  EXPECT_EQ(llm_artifact_open("/nonexistent.llmx", &artifact),
+            LLM_INVALID_INPUT);
+  EXPECT_EQ(artifact, nullptr);
+  EXPECT_NE(std::string(llm_last_error()).find("/nonexistent.llmx"),
+            std::string::npos);
+  TemporaryFile file(toyArtifact(), ".llmx");
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_artifact_info info;
+  llm_artifact_get_info(artifact, &info);
+  EXPECT_EQ(info.is_decoder, 1);
+  EXPECT_EQ(info.has_tokenizer, 0);
+  EXPECT_EQ(info.vocabulary_size, 101);
+  EXPECT_EQ(info.max_context, 256);
+  int32_t *ids = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(llm_tokenize(artifact, "a", 1, 1, 0, &ids, &count),
+            LLM_INVALID_INPUT);
+  char *json = nullptr;
+  ASSERT_EQ(llm_artifact_inspect(artifact, &json), LLM_OK);
+  EXPECT_NE(std::string(json).find("\"decoder\":true"), std::string::npos);
+  llm_free(json);
+
+  llm_session *session = nullptr;
+  llm_session_options options;
+  std::memset(&options, 0, sizeof(options));
+  EXPECT_EQ(llm_session_create(artifact, &options, &session),
+            LLM_INVALID_INPUT);
+  llm_session_options_init(&options);
+  options.memory = 1;
+  EXPECT_EQ(llm_session_create(artifact, &options, &session), LLM_RESOURCE);
+  options.memory = 0;
+  ASSERT_EQ(llm_session_create(artifact, &options, &session), LLM_OK);
+  // A session keeps what it needs.
+  llm_artifact_close(artifact);
+  EXPECT_GT(llm_session_memory(session), 16u << 20);
+  llm_request request;
+  llm_request_init(&request);
+  EXPECT_EQ(llm_generate(session, &request, 1, nullptr), LLM_INVALID_INPUT);
+  llm_session_destroy(session);
+}
+
+TEST(CApi, CallbacksCancel) {
+  TemporaryFile file(toyArtifact(), ".llmx");
+  llm_artifact *artifact = nullptr;
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_session_options options;
+  llm_session_options_init(&options);
+  options.max_sequences = 2;
+  llm_session *session = nullptr;
+  ASSERT_EQ(llm_session_create(artifact, &options, &session), LLM_OK);
+  int32_t prompt = 5;
+  llm_request requests[2];
+  for (llm_request &request : requests) {
+    llm_request_init(&request);
+    request.prompt = &prompt;
+    request.prompt_count = 1;
+  }
+  requests[0].max_tokens = 2;
+  requests[1].max_tokens = 50;
+  llm_finish_reason reasons[2] = {};
+  llm_generate_callbacks callbacks = {};
+  callbacks.context = reasons;
+  callbacks.on_finish = [](void *context, size_t index,
+                           const llm_result *result) {
+    static_cast<llm_finish_reason *>(context)[index] = result->finish_reason;
+    return 1;
+  };
+  ASSERT_EQ(llm_generate(session, requests, 2, &callbacks), LLM_OK);
+  EXPECT_EQ(reasons[0], LLM_FINISH_LENGTH);
+  EXPECT_EQ(reasons[1], LLM_FINISH_CANCELLED);
+  llm_session_destroy(session);
+  llm_artifact_close(artifact);
+}
+
+TEST(CApi, RunsAFunction) {
+  ToyOptions toy;
+  toy.hostFunction = true;
+  TemporaryFile file(toyArtifact(toy), ".llmx");
+  llm_artifact *artifact = nullptr;
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_function *function = nullptr;
+  EXPECT_EQ(llm_function_load(artifact, 1, 0, &function), LLM_INVALID_INPUT);
+  ASSERT_EQ(llm_function_load(artifact, 0, 0, &function), LLM_OK);
+  EXPECT_EQ(llm_function_num_inputs(function), 1u);
+  EXPECT_STREQ(llm_function_output_name(function, 0), "y");
+  EXPECT_EQ(llm_function_output_name(function, 1), nullptr);
+  float data[3] = {1, 2, 4};
+  int64_t dims[2] = {1, 3};
+  llm_tensor input = {data, 2, dims, 1 /* F32 */};
+  llm_tensor output = {};
+  ASSERT_EQ(llm_function_run(function, &input, 1, &output, 1), LLM_OK)
+      << llm_last_error();
+  EXPECT_EQ(output.rank, 2);
+  EXPECT_EQ(output.dims[1], 3);
+  EXPECT_EQ(static_cast<float *>(output.data)[2], 10.0f);
+  llm_free(output.data);
+  llm_free(output.dims);
+  dims[1] = 2;
+  EXPECT_EQ(llm_function_run(function, &input, 1, &output, 1),
+            LLM_INVALID_INPUT);
+  llm_function_destroy(function);
+  llm_artifact_close(artifact);
+}
+
+} // namespace

@@ -1,0 +1,226 @@
+//===- CoreTest.cpp - Expressions, threads, sizes, files ----------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ToyModel.h"
+#include "runtime/core/CPUFeatures.h"
+#include "runtime/core/Expr.h"
+#include "runtime/core/Limits.h"
+#include "runtime/core/Memory.h"
+#include "runtime/core/ThreadPool.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <sys/stat.h>
+
+using namespace llm;
+using namespace llm::runtime;
+using artifact::Expr;
+
+namespace {
+
+Expr postfix(std::initializer_list<std::pair<Expr::Op, int64_t>> nodes) {
+  Expr expr;
+  for (auto [op, value] : nodes) {
+    Expr::Node *node = expr.add_nodes();
+    node->set_op(op);
+    node->set_value(value);
+  }
+  return expr;
+}
+
+TEST(Expr, Evaluates) {
+  std::vector<int64_t> symbols{7, 100};
+  // ceildiv(T, 3) * 10 + min(S, max(T, 50))
+  Expr expr = postfix({{Expr::SYMBOL, 0},
+                       {Expr::CONSTANT, 3},
+                       {Expr::CEIL_DIV, 0},
+                       {Expr::CONSTANT, 10},
+                       {Expr::MUL, 0},
+                       {Expr::SYMBOL, 1},
+                       {Expr::SYMBOL, 0},
+                       {Expr::CONSTANT, 50},
+                       {Expr::MAX, 0},
+                       {Expr::MIN, 0},
+                       {Expr::ADD, 0}});
+  ASSERT_TRUE(verifyExpr(expr, 2));
+  EXPECT_EQ(*evaluateExpr(expr, symbols), 3 * 10 + 50);
+}
+
+TEST(Expr, CeilDivNearTheLimit) {
+  Expr expr = postfix({{Expr::SYMBOL, 0},
+                       {Expr::CONSTANT, INT64_MAX - 1},
+                       {Expr::CEIL_DIV, 0}});
+  EXPECT_EQ(*evaluateExpr(expr, std::vector<int64_t>{INT64_MAX}), 2);
+  EXPECT_EQ(*evaluateExpr(expr, std::vector<int64_t>{INT64_MAX - 1}), 1);
+  EXPECT_EQ(*evaluateExpr(expr, std::vector<int64_t>{0}), 0);
+}
+
+TEST(Expr, ReportsOverflowAndDivisionByZero) {
+  Expr product =
+      postfix({{Expr::SYMBOL, 0}, {Expr::SYMBOL, 0}, {Expr::MUL, 0}});
+  EXPECT_TRUE(evaluateExpr(product, std::vector<int64_t>{3037000499}));
+  EXPECT_FALSE(evaluateExpr(product, std::vector<int64_t>{3037000500}));
+  Expr sum = postfix({{Expr::SYMBOL, 0}, {Expr::CONSTANT, 1}, {Expr::ADD, 0}});
+  EXPECT_FALSE(evaluateExpr(sum, std::vector<int64_t>{INT64_MAX}));
+  Expr quotient =
+      postfix({{Expr::CONSTANT, 1}, {Expr::SYMBOL, 0}, {Expr::CEIL_DIV, 0}});
+  EXPECT_FALSE(evaluateExpr(quotient, std::vector<int64_t>{0}));
+  EXPECT_FALSE(evaluateExpr(sum, std::vector<int64_t>{-1}));
+}
+
+TEST(Expr, VerifierRefuses) {
+  EXPECT_FALSE(verifyExpr(postfix({}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{Expr::SYMBOL, 1}}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{Expr::SYMBOL, -1}}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{Expr::CONSTANT, -1}}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{Expr::ADD, 0}}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{Expr::CONSTANT, 1}, {Expr::ADD, 0}}), 1));
+  EXPECT_FALSE(
+      verifyExpr(postfix({{Expr::CONSTANT, 1}, {Expr::CONSTANT, 1}}), 1));
+  EXPECT_FALSE(verifyExpr(postfix({{static_cast<Expr::Op>(99), 0}}), 1));
+  Expr deep;
+  for (int i = 0; i <= maxExprDepth; ++i)
+    deep.add_nodes()->set_value(1);
+  for (int i = 0; i < maxExprDepth; ++i)
+    deep.add_nodes()->set_op(Expr::ADD);
+  EXPECT_FALSE(verifyExpr(deep, 1));
+  Expr longest;
+  for (int i = 0; i <= maxExprNodes; ++i)
+    longest.add_nodes()->set_op(i < 2 || i % 2 ? Expr::CONSTANT : Expr::ADD);
+  EXPECT_FALSE(verifyExpr(longest, 1));
+}
+
+TEST(ThreadPool, EveryItemOnceInContiguousRanges) {
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.size(), threads);
+    for (int64_t count : {0, 1, 2, 3, 7, 8, 9, 1000}) {
+      std::vector<int> visits(static_cast<size_t>(count), 0);
+      std::atomic<int> calls{0};
+      pool.parallelFor(count, [&](int64_t begin, int64_t end) {
+        EXPECT_LT(begin, end);
+        ++calls;
+        for (int64_t i = begin; i < end; ++i)
+          ++visits[static_cast<size_t>(i)];
+      });
+      EXPECT_LE(calls, threads);
+      for (int visit : visits)
+        EXPECT_EQ(visit, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, EachLoopSeesTheOneBefore) {
+  ThreadPool pool(4);
+  std::vector<int64_t> a(64, 0), b(64, 0);
+  // Ranges differ between the loops, so every loop reads others' writes.
+  for (int64_t round = 1; round <= 2000; ++round) {
+    pool.parallelFor(64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        a[static_cast<size_t>(i)] = b[static_cast<size_t>(63 - i)] + 1;
+    });
+    pool.parallelFor(63, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        b[static_cast<size_t>(i)] = a[static_cast<size_t>(63 - i)];
+    });
+    b[63] = a[0];
+    for (int64_t value : b)
+      ASSERT_EQ(value, round);
+  }
+}
+
+TEST(ThreadPool, WakesAfterParking) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::atomic<int64_t> sum{0};
+    pool.parallelFor(100, [&](int64_t begin, int64_t end) {
+      // Long enough for the caller to park as well.
+      if (begin > 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (int64_t i = begin; i < end; ++i)
+        sum += i;
+    });
+    EXPECT_EQ(sum, 4950);
+  }
+}
+
+TEST(Limits, ParsesSizes) {
+  EXPECT_EQ(*parseSize("0"), 0u);
+  EXPECT_EQ(*parseSize("123"), 123u);
+  EXPECT_EQ(*parseSize("2KiB"), 2048u);
+  EXPECT_EQ(*parseSize("1.5GiB"), uint64_t(3) << 29);
+  EXPECT_EQ(*parseSize("3GB"), 3000000000u);
+  for (const char *bad : {"", "x", "-1", "1XB", "GiB", "1 GiB", "nan", "1e30"})
+    EXPECT_FALSE(parseSize(bad)) << bad;
+}
+
+TEST(CPUFeatures, KnowsWhatTheCompilerUses) {
+#if defined(__x86_64__)
+  EXPECT_TRUE(cpuHasFeature("sse2"));
+  EXPECT_TRUE(cpuHasFeature("+sse2"));
+  __builtin_cpu_init();
+  EXPECT_EQ(cpuHasFeature("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(cpuHasFeature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(cpuHasFeature("avx512vnni"),
+            __builtin_cpu_supports("avx512vnni") != 0);
+  EXPECT_EQ(cpuHasFeature("avx512bf16"),
+            __builtin_cpu_supports("avx512bf16") != 0);
+  EXPECT_EQ(cpuHasFeature("fma"), __builtin_cpu_supports("fma") != 0);
+#endif
+  EXPECT_EQ(missingCpuFeatures(std::vector<std::string>{"entanglement"}),
+            std::vector<std::string>{"entanglement"});
+}
+
+std::string readBack(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(OutputFile, KeepsTheOldFileUntilCommitted) {
+  test::TemporaryFile old("old");
+  {
+    auto file = OutputFile::create(old.path());
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->write("new", 3));
+  }
+  EXPECT_EQ(readBack(old.path()), "old");
+  {
+    auto file = OutputFile::create(old.path());
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->write("new", 3));
+    ASSERT_TRUE(file->writeAt(5, "!", 1));
+    ASSERT_TRUE(file->commit());
+  }
+  EXPECT_EQ(readBack(old.path()), std::string("new\0\0!", 6));
+}
+
+TEST(OutputFile, SaysWhatIsWrong) {
+  auto file = OutputFile::create("/nonexistent-directory/file");
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.status().message().find("/nonexistent-directory/file"),
+            std::string::npos);
+}
+
+TEST(Allocation, IsZeroedAndAligned) {
+  for (uint64_t bytes : {uint64_t(1), uint64_t(4097), uint64_t(5) << 20}) {
+    auto memory = Allocation::create(bytes);
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % 64, 0u);
+    EXPECT_EQ(memory->data()[0], std::byte(0));
+    EXPECT_EQ(memory->data()[bytes - 1], std::byte(0));
+    memory->data()[bytes - 1] = std::byte(1);
+  }
+  EXPECT_FALSE(Allocation::create(uint64_t(1) << 62));
+}
+
+} // namespace
