@@ -23,7 +23,9 @@
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/KVCache/Passes.h"
 #include "passes/Raise/Passes.h"
+#include "passes/Verify/Passes.h"
 
 #include <mutex>
 
@@ -41,10 +43,12 @@ void llm::registerPasses() {
   std::call_once(once, [] {
     mlir::registerTransformsPasses();
     // One line per group, in the order of the stages.
+    mlir::llm::registerRaisePasses();
+    mlir::llm::registerKVCachePasses();
+    mlir::llm::registerVerifyPasses();
     mlir::llm::registerLLMKernelsPasses();
     mlir::llm::registerLLMDispatchPasses();
     mlir::llm::registerLLMLLMToRTPasses();
-    mlir::llm::registerRaisePasses();
     mlir::llm::registerLLMLLMToLinalgPasses();
     cuda::registerLLMTargetCUDAPasses();
   });

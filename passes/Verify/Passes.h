@@ -1,0 +1,25 @@
+//===- Passes.h - The contracts of the stages ------------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_VERIFY_PASSES_H
+#define LLM_PASSES_VERIFY_PASSES_H
+
+#include "dialects/Decode/IR/DecodeDialect.h"
+#include "dialects/KV/IR/KVDialect.h"
+#include "dialects/LLM/IR/LLMDialect.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::llm {
+
+#define GEN_PASS_DECL
+#include "passes/Verify/Passes.h.inc"
+
+/// Registers the group's passes under their command-line names.
+void registerVerifyPasses();
+
+} // namespace mlir::llm
+
+#endif // LLM_PASSES_VERIFY_PASSES_H
