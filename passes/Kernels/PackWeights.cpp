@@ -266,7 +266,8 @@ LogicalResult ProgramPacker::chooseLayout(rt::DispatchOp dispatch,
     auto level = dyn_cast<IntegerAttr>(params.get("accuracy_level"));
     // The GPU computes in f32, which is at least as accurate as what is asked.
     bool int8 = level && level.getInt() == 4 &&
-                layout->kind == Layout::Kind::PanelAffine;
+                layout->kind == Layout::Kind::PanelAffine &&
+                layout->groupSize % layout->wordInputs() == 0;
     params.set("accuracy_level", b.getI64IntegerAttr(int8 ? 4 : 0));
   }
   params.set("layout", layout->toAttr(module.getContext()));

@@ -357,6 +357,7 @@ void populateCPUKernels(KernelRegistry &registry) {
   populateElementwiseKernels(registry);
   populateLinearKernels(registry);
   populateNormKernels(registry);
+  populateQuantizeKernels(registry);
   populateRopeKernels(registry);
   populateRowKernels(registry);
 }

@@ -136,6 +136,7 @@ void populateAttentionKernels(KernelRegistry &registry);
 void populateElementwiseKernels(KernelRegistry &registry);
 void populateNormKernels(KernelRegistry &registry);
 void populateLinearKernels(KernelRegistry &registry);
+void populateQuantizeKernels(KernelRegistry &registry);
 void populateRopeKernels(KernelRegistry &registry);
 void populateRowKernels(KernelRegistry &registry);
 

@@ -23,11 +23,12 @@ static SmallVector<int64_t> tokenTiles(const Emitter &e) {
 }
 
 void forTokenTiles(Emitter &e, Value tokens, bool single,
+                   ArrayRef<int64_t> tiles,
                    function_ref<void(Value, int64_t)> body) {
   if (single)
     return body(e.idx(0), 1);
   Value first = e.idx(0);
-  for (int64_t tile : tokenTiles(e)) {
+  for (int64_t tile : tiles) {
     Value rest = e.subi(tokens, first);
     Value end = e.addi(first, e.muli(e.divi(rest, tile), tile));
     e.loop(first, end, tile, [&](Value t) { body(t, tile); });
@@ -59,68 +60,61 @@ void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
       [&] { storeSome(rest); });
 }
 
-namespace {
-/// What a function of a dense `linear` needs to know.
-struct DenseLinear {
-  Layout layout;
-  bool hasBias;
-};
-} // namespace
-
 /// The function for one token (`single`), or for any number.
-static void emitDense(KernelBuilder &kernel, const DenseLinear &linear,
+static void emitDense(KernelBuilder &kernel, const Layout &layout, bool hasBias,
                       StringRef name, bool single) {
-  const Layout &layout = linear.layout;
   int64_t k = layout.k, n = layout.n;
   Type f32 = Float32Type::get(kernel.kernel().getContext());
   SmallVector<Emitter::Buffer> buffers{{f32, single ? k : kUnbounded},
                                        {layout.type, layout.elements()}};
-  if (linear.hasBias)
+  if (hasBias)
     buffers.push_back({f32, n});
   buffers.push_back({f32, single ? n : kUnbounded});
   Emitter e(kernel, name, buffers, 1);
   Value x = e.buffer(0), weight = e.buffer(1);
-  Value bias = linear.hasBias ? e.buffer(2) : Value();
-  Value out = e.buffer(linear.hasBias ? 3 : 2);
+  Value bias = hasBias ? e.buffer(2) : Value();
+  Value out = e.buffer(hasBias ? 3 : 2);
   int64_t width = e.width(), vectors = kPanelBlock / width;
 
   e.loop(e.begin(), e.end(), 1, [&](Value panel) {
     Value base = e.muli(panel, k * kPanelBlock);
-    forTokenTiles(e, e.size(0), single, [&](Value t, int64_t tile) {
-      Value xBase = e.muli(t, k);
-      // acc[token * vectors + vector]
-      auto step = [&](Value i, ValueRange acc) {
-        SmallVector<Value> next(acc.size());
-        Value at = e.addi(base, e.muli(i, kPanelBlock));
-        SmallVector<Value> weights;
-        for (int64_t j = 0; j < vectors; ++j)
-          weights.push_back(e.loadVec(weight, e.addi(at, j * width), width));
-        for (int64_t m = 0; m < tile; ++m) {
-          Value scalar = e.load(x, e.addi(e.addi(xBase, i), m * k));
-          Value wide = e.broadcast(scalar, width);
-          for (int64_t j = 0; j < vectors; ++j)
-            next[m * vectors + j] =
-                e.fma(wide, weights[j], acc[m * vectors + j]);
-        }
-        return next;
-      };
-      int64_t unroll = tile == 1 ? 8 : 2;
-      int64_t full = k / unroll * unroll;
-      SmallVector<Value> acc(tile * vectors, e.splat(0, width));
-      if (full)
-        acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
-                     [&](Value i, ValueRange values) {
-                       SmallVector<Value> next(values);
-                       for (int64_t u = 0; u < unroll; ++u)
-                         next = step(e.addi(i, u), next);
-                       return next;
-                     });
-      for (int64_t i = full; i < k; ++i)
-        acc = step(e.idx(i), acc);
-      for (int64_t m = 0; m < tile; ++m)
-        storePanelRow(e, ArrayRef(acc).slice(m * vectors, vectors), bias, out,
-                      e.muli(e.addi(t, m), n), panel, n);
-    });
+    forTokenTiles(
+        e, e.size(0), single, tokenTiles(e), [&](Value t, int64_t tile) {
+          Value xBase = e.muli(t, k);
+          // acc[token * vectors + vector]
+          auto step = [&](Value i, ValueRange acc) {
+            SmallVector<Value> next(acc.size());
+            Value at = e.addi(base, e.muli(i, kPanelBlock));
+            SmallVector<Value> weights;
+            for (int64_t j = 0; j < vectors; ++j)
+              weights.push_back(
+                  e.loadVec(weight, e.addi(at, j * width), width));
+            for (int64_t m = 0; m < tile; ++m) {
+              Value scalar = e.load(x, e.addi(e.addi(xBase, i), m * k));
+              Value wide = e.broadcast(scalar, width);
+              for (int64_t j = 0; j < vectors; ++j)
+                next[m * vectors + j] =
+                    e.fma(wide, weights[j], acc[m * vectors + j]);
+            }
+            return next;
+          };
+          int64_t unroll = tile == 1 ? 8 : 2;
+          int64_t full = k / unroll * unroll;
+          SmallVector<Value> acc(tile * vectors, e.splat(0, width));
+          if (full)
+            acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
+                         [&](Value i, ValueRange values) {
+                           SmallVector<Value> next(values);
+                           for (int64_t u = 0; u < unroll; ++u)
+                             next = step(e.addi(i, u), next);
+                           return next;
+                         });
+          for (int64_t i = full; i < k; ++i)
+            acc = step(e.idx(i), acc);
+          for (int64_t m = 0; m < tile; ++m)
+            storePanelRow(e, ArrayRef(acc).slice(m * vectors, vectors), bias,
+                          out, e.muli(e.addi(t, m), n), panel, n);
+        });
   });
   e.finish();
 }
@@ -140,19 +134,24 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
   if (!layout->isPanel() || layout->n != *n || layout->k != *k)
     return op.emitOpError("layout is not a panel form of ")
            << *n << " x " << *k;
-  if (layout->isAffine())
-    return op.emitOpError("has no kernel for panel_affine");
-  DenseLinear linear{*layout, kernel.getBool("bias")};
-  StringRef rows = kernel.rowSymbol();
-  auto range = [&](int64_t low, int64_t high) {
-    return rt::RangeAttr::get(op.getContext(), rows, low, high);
+  bool hasBias = kernel.getBool("bias");
+  auto level = op.getParams().getAs<IntegerAttr>("accuracy_level");
+  bool int8 = layout->isAffine() && level && level.getInt() == 4;
+  if (int8 && layout->groupSize % layout->wordInputs())
+    return op.emitOpError("int8 inputs need groups of a multiple of ")
+           << layout->wordInputs() << " inputs, not " << layout->groupSize;
+  auto emit = [&](StringRef suffix, int64_t low, int64_t high) {
+    std::string name = kernel.functionName(suffix);
+    bool single = high == 1;
+    if (layout->isAffine())
+      emitAffineLinear(kernel, *layout, hasBias, int8, name, single);
+    else
+      emitDense(kernel, *layout, hasBias, name, single);
+    kernel.addVariant(name, rt::RangeAttr::get(op.getContext(),
+                                               kernel.rowSymbol(), low, high));
   };
-  std::string one = kernel.functionName("m1");
-  emitDense(kernel, linear, one, /*single=*/true);
-  kernel.addVariant(one, range(1, 1));
-  std::string many = kernel.functionName("mn");
-  emitDense(kernel, linear, many, /*single=*/false);
-  kernel.addVariant(many, range(2, -1));
+  emit("m1", 1, 1);
+  emit("mn", 2, -1);
   return success();
 }
 

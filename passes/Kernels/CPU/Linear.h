@@ -12,9 +12,11 @@
 
 namespace mlir::llm {
 
-/// Calls `body(first token, tokens)` for tiles that cover [0, tokens); just
-/// once, for token 0, where `single`.
+/// Calls `body(first token, tokens)` for tiles of `tiles` tokens (largest
+/// first, the last one 1) that cover [0, tokens); just once, for token 0, where
+/// `single`.
 void forTokenTiles(Emitter &e, Value tokens, bool single,
+                   ArrayRef<int64_t> tiles,
                    function_ref<void(Value, int64_t)> body);
 
 /// Stores a token's `outputs` of one panel (vectors of e.width() lanes) at
@@ -23,6 +25,11 @@ void forTokenTiles(Emitter &e, Value tokens, bool single,
 /// outputs may be short.
 void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
                    Value row, Value panel, int64_t n);
+
+/// The function `name` of a linear over panel_affine, for one token or any
+/// number. `int8`: it reads what quantize_rows writes, else f32.
+void emitAffineLinear(KernelBuilder &kernel, const Layout &layout, bool hasBias,
+                      bool int8, StringRef name, bool single);
 
 } // namespace mlir::llm
 

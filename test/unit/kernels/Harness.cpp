@@ -9,8 +9,10 @@
 #include "dialects/RT/IR/RTDialect.h"
 #include "lib/Pipeline/Register.h"
 #include "lib/Target/CPU/CompileModule.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Kernels/Layouts.h"
 #include "passes/Kernels/Passes.h"
 
 #include <cstdlib>
@@ -65,13 +67,13 @@ CompiledKernel::CompiledKernel(const std::string &family,
   if (failed(object))
     fatal("cannot compile: " + text);
 
-  int fd = memfd_create("kernel", MFD_CLOEXEC);
+  // Stays open while the library does: dlopen knows libraries by path.
+  fd = memfd_create("kernel", MFD_CLOEXEC);
   if (fd < 0 || write(fd, object->data(), object->size()) !=
                     static_cast<ssize_t>(object->size()))
     fatal("cannot write the code object");
   std::string path = "/proc/self/fd/" + std::to_string(fd);
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(fd);
   if (!library)
     fatal(dlerror());
   auto *table = static_cast<const llm_kernel_table *>(
@@ -95,8 +97,8 @@ CompiledKernel::CompiledKernel(const std::string &family,
 }
 
 CompiledKernel::~CompiledKernel() {
-  if (library)
-    dlclose(library);
+  dlclose(library);
+  close(fd);
 }
 
 bool CompiledKernel::accepts(size_t index, int64_t rows) const {
@@ -121,6 +123,24 @@ void CompiledKernel::call(int64_t rows,
     if (accepts(i, rows))
       return callVariant(i, buffers, sizes, begin, end);
   fatal("no variant for " + std::to_string(rows) + " rows");
+}
+
+Buffer<uint8_t> pack(const std::string &weight, const std::string &layout) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(weight, ParserConfig(&context()));
+  auto dict =
+      dyn_cast_or_null<DictionaryAttr>(parseAttribute(layout, &context()));
+  if (!module || !dict)
+    fatal("cannot parse: " + layout);
+  auto op = *module->getOps<mlir::llm::WeightOp>().begin();
+  Buffer<uint8_t> bytes(mlir::llm::packedSize(dict), 0x5a);
+  if (failed(mlir::llm::packWeight(
+          op, dict,
+          MutableArrayRef(reinterpret_cast<char *>(bytes.data()),
+                          bytes.size()))))
+    fatal("cannot pack: " + layout);
+  EXPECT_TRUE(bytes.intact());
+  return bytes;
 }
 
 uint16_t roundToBF16(float value) {

@@ -46,6 +46,7 @@ private:
   };
   std::vector<Variant> variants;
   void *library = nullptr;
+  int fd = -1;
 };
 
 /// Processors to test: "native", and x86-64-v3 where the host has more.
@@ -93,6 +94,9 @@ private:
   std::vector<Line> storage;
   size_t count;
 };
+
+/// The llm.weight @w of `weight` (text), packed as the dictionary `layout`.
+Buffer<uint8_t> pack(const std::string &weight, const std::string &layout);
 
 /// A 16-bit float stored as bits; LLVM's APFloat does the rounding.
 uint16_t roundToBF16(float value);
