@@ -41,17 +41,21 @@ public:
         if (const char *error = dlerror())
           message = error;
     }
-    close(descriptor);
+    if (!handle)
+      close(descriptor);
     if (!written)
       return written;
     if (!handle)
       return Status::invalidInput("cannot load it: " + message);
-    std::unique_ptr<ELFObject> object(new ELFObject(handle));
+    std::unique_ptr<ELFObject> object(new ELFObject(handle, descriptor));
     LLM_RETURN_IF_ERROR(object->readTable());
     return std::unique_ptr<CodeObject>(std::move(object));
   }
 
-  ~ELFObject() override { dlclose(handle); }
+  ~ELFObject() override {
+    dlclose(handle);
+    close(descriptor);
+  }
 
   const void *find(std::string_view entry) const override {
     auto found = entries.find(entry);
@@ -59,7 +63,8 @@ public:
   }
 
 private:
-  explicit ELFObject(void *handle) : handle(handle) {}
+  ELFObject(void *handle, int descriptor)
+      : handle(handle), descriptor(descriptor) {}
 
   static Status writeAll(int descriptor, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -96,6 +101,10 @@ private:
   }
 
   void *handle;
+  /// Open as long as the object is loaded: the loader takes a path that it has
+  /// seen for the library that it has, and a closed descriptor's number is used
+  /// again.
+  int descriptor;
   /// The names lie in the object.
   std::unordered_map<std::string_view, const void *> entries;
 };
