@@ -15,7 +15,7 @@ packages=(
   # Runtime
   libcli11-dev libpcre2-dev libutf8proc-dev libxxhash-dev nlohmann-json3-dev
   # What LLVM's CMake packages ask for
-  libedit-dev libffi-dev libxml2-dev libzstd-dev zlib1g-dev
+  libffi-dev libxml2-dev libzstd-dev zlib1g-dev
   # Tests
   libbenchmark-dev libgmock-dev libgtest-dev python3 python3-venv
 )
