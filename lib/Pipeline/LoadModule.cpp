@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Pipeline/LoadModule.h"
 
+#include "lib/Artifact/Artifact.h"
 #include "lib/Import/ONNX/Import.h"
 #include "lib/Support/WeightData.h"
+#include "llm/ABI/artifact.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Parser/Parser.h"
@@ -34,6 +36,13 @@ bool isONNXFile(StringRef path) {
   // with a field of a few bits; text has no byte 8 there.
   auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   return at(0) == 0x08 && at(1) > 0 && at(1) < 0x20 && (at(2) & 7) == 2;
+}
+
+bool isArtifactFile(StringRef path) {
+  llvm::ErrorOr<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
+  StringRef magic(LLM_ARTIFACT_MAGIC, sizeof(llm_artifact_header::magic));
+  return file && StringRef((*file)->bytes().data(), (*file)->bytes().size())
+                     .starts_with(magic);
 }
 
 /// The file name of the decoder in a GenAI configuration.
@@ -110,6 +119,8 @@ OwningOpRef<ModuleOp> loadModule(StringRef path, MLIRContext &context) {
   }
   if (isONNXFile(*file))
     return importONNX(*file, context);
+  if (isArtifactFile(*file))
+    return readArtifact(*file, context);
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
       llvm::MemoryBuffer::getFile(*file);
   if (!buffer) {

@@ -22,6 +22,9 @@ namespace llm {
 /// bytecode. False for what cannot be read.
 bool isONNXFile(llvm::StringRef path);
 
+/// Whether `path` is an artifact: the magic number decides.
+bool isArtifactFile(llvm::StringRef path);
+
 /// The model file that `path` means. A file means itself. A directory means
 /// the decoder that its genai_config.json names, else model.onnx, else the
 /// only model*.onnx, looked for in the directory and then in onnx/ below it.
