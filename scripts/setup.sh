@@ -17,7 +17,7 @@ packages=(
   # What LLVM's CMake packages ask for
   libffi-dev libxml2-dev libzstd-dev zlib1g-dev
   # Tests
-  libbenchmark-dev libgmock-dev libgtest-dev python3 python3-venv
+  libbenchmark-dev libgmock-dev libgtest-dev python3 python3-psutil python3-venv
 )
 
 missing=()
