@@ -50,16 +50,22 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
                           bool decoder) {
   switch (stage) {
   case Stage::Import:
-    return "";
+    return "llm-verify-import";
   case Stage::Raise:
     return "llm-fold-shapes,canonicalize,cse,llm-raise-idioms,canonicalize,cse,"
-           "llm-raise-decoder,canonicalize,cse,symbol-dce";
+           "llm-raise-decoder,canonicalize,cse,symbol-dce,"
+           "llm-verify-raise";
   case Stage::Compress:
     return "";
   case Stage::Decode:
     if (!decoder)
       return "";
-    return "";
+    return "llm-page-kv-cache{page-size=" + std::to_string(options.pageSize) +
+           "}" +
+           (options.cacheType == "f32"
+                ? std::string()
+                : ",llm-cast-kv-cache{type=" + options.cacheType + "}") +
+           ",llm-verify-decode";
   case Stage::Dispatch:
     if (!decoder)
       return "convert-llm-to-linalg";
@@ -155,6 +161,14 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
     return emitError(module.getLoc())
            << "cannot write '" << path << "': " << toString(std::move(error));
   return success();
+}
+
+/// The model that the module was imported from, beside which its tokenizer
+/// lies; the input itself where the module does not say.
+static std::string modelPath(ModuleOp module, StringRef input) {
+  auto source = module->getAttrOfType<DictionaryAttr>(mlir::llm::kSourceAttr);
+  auto path = source ? source.getAs<StringAttr>("path") : StringAttr();
+  return path ? path.str() : input.str();
 }
 
 static bool isDecoder(ModuleOp module) {

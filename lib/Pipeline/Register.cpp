@@ -22,8 +22,8 @@
 #include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
-#include "passes/Kernels/Passes.h"
 #include "passes/KVCache/Passes.h"
+#include "passes/Kernels/Passes.h"
 #include "passes/Raise/Passes.h"
 #include "passes/Verify/Passes.h"
 

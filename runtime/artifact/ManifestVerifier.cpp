@@ -278,8 +278,8 @@ private:
     case Buffer::CONSTANT:
       return verifyIndex("weight", buffer.weight(), manifest.weights_size());
     case Buffer::STATE: {
-      LLM_RETURN_IF_ERROR(
-          verifyIndex("cache group", buffer.group(), manifest.cache_groups_size()));
+      LLM_RETURN_IF_ERROR(verifyIndex("cache group", buffer.group(),
+                                      manifest.cache_groups_size()));
       const CacheGroup &group =
           manifest.cache_groups(static_cast<int>(buffer.group()));
       LLM_RETURN_IF_ERROR(

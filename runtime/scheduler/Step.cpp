@@ -86,8 +86,7 @@ std::optional<BufferRef> StepArrays::find(std::string_view name) const {
   if (perGroup(array)) {
     const char *end = name.data() + name.size();
     auto [rest, error] = std::from_chars(name.data() + dot + 1, end, group);
-    if (error != std::errc() || rest != end ||
-        group >= pointers[array].size())
+    if (error != std::errc() || rest != end || group >= pointers[array].size())
       return std::nullopt;
   }
   return BufferRef{pointers[array][group], arrayBytes[array]};

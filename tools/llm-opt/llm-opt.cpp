@@ -23,7 +23,8 @@ namespace cl = llvm::cl;
 
 static constexpr llvm::StringLiteral kOverview =
     "LLM compiler pass driver\n\n"
-    "Reads an ONNX model, an artifact, MLIR or MLIR bytecode, runs the passes named on the\n"
+    "Reads an ONNX model, an artifact, MLIR or MLIR bytecode, runs the passes "
+    "named on the\n"
     "command line in their order, and prints the module.\n\n"
     "  llm-opt model.onnx --llm-fold-shapes -o folded.mlir\n";
 
@@ -52,7 +53,8 @@ int main(int argc, char **argv) {
   llm::registerDialects(registry);
 
   static cl::opt<std::string> input(
-      cl::Positional, cl::desc("<model.onnx, directory, artifact.llmx or module.mlir>"),
+      cl::Positional,
+      cl::desc("<model.onnx, directory, artifact.llmx or module.mlir>"),
       cl::init("-"));
   static cl::opt<std::string> output("o", cl::desc("Output filename"),
                                      cl::value_desc("filename"), cl::init("-"));
@@ -66,9 +68,8 @@ int main(int argc, char **argv) {
 
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   std::string message;
-  if (input != "-" &&
-      (llvm::sys::fs::is_directory(input) || llm::isONNXFile(input) ||
-       llm::isArtifactFile(input))) {
+  if (input != "-" && (llvm::sys::fs::is_directory(input) ||
+                       llm::isONNXFile(input) || llm::isArtifactFile(input))) {
     if (!(buffer = importModel(input, registry)))
       return 1;
   } else if (!(buffer = mlir::openInputFile(input, &message))) {
