@@ -240,8 +240,8 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   if (failed(code))
     return failure();
   inputs.code = std::move(*code);
-  if (failed(
-          sealTokenizer(*module, options.input, options.tokenizer, inputs)) ||
+  if (failed(sealTokenizer(*module, modelPath(*module, options.input),
+                           options.tokenizer, inputs)) ||
       failed(writeArtifact(*module, inputs, options.output)))
     return failure();
   report.decoder = isDecoder(*module);
