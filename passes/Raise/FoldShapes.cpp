@@ -261,18 +261,25 @@ struct FoldShapes : mlir::llm::impl::FoldShapesPassBase<FoldShapes> {
     return changed;
   }
 
-  /// Whether uses of `value` accept `type`: it may only be more static, unless
-  /// that is what the rest of the round makes the users' types to be.
+  /// A call site fixes the types of arguments and results.
+  static bool isCalled(func::FuncOp func) {
+    return !SymbolTable::symbolKnownUseEmpty(func, func->getParentOp());
+  }
+
+  /// Whether uses of `value` accept `type`. A more static one is as good where
+  /// the rest of the round refines the users' types along.
   static bool replaceable(Value value, Type type) {
     auto from = tensorOf(value), to = cast<RankedTensorType>(type);
-    return from == to || (from.getRank() == to.getRank() &&
-                          from.getElementType() == to.getElementType());
+    if (from == to)
+      return true;
+    auto func = value.getDefiningOp()->getParentOfType<func::FuncOp>();
+    return from.getRank() == to.getRank() &&
+           from.getElementType() == to.getElementType() && !isCalled(func);
   }
 
   /// Sizes that are constant become part of the types.
   bool refineTypes(func::FuncOp func) {
-    // A call site fixes the types of arguments and results.
-    if (!SymbolTable::symbolKnownUseEmpty(func, func->getParentOp()))
+    if (isCalled(func))
       return false;
     SymbolicShape shapes(func);
     bool changed = false;
