@@ -31,7 +31,8 @@ static std::string wrap(llvm::StringRef body) {
       %k2 = llm.unsqueeze %k axes [0] : tensor<?xi64> -> tensor<1x?xi64>
       %keep = llm.cast %am : tensor<?x?xi64> -> tensor<?x?xi1>
       %pad = llm.unsqueeze %keep axes [1, 2] : tensor<?x?xi1> -> tensor<?x1x1x?xi1>
-)mlir" + body + "      return\n    }\n")
+)mlir" + body +
+          "      return\n    }\n")
       .str();
 }
 
@@ -41,8 +42,7 @@ static std::optional<MaskMeaning> meaningOf(llvm::StringRef body,
   SymbolicShape shapes(parsed.func());
   std::string why;
   SymbolicExpr p = shapes.parse("p"), s = shapes.parse("s");
-  auto meaning =
-      analyzeMask(shapes, parsed.value("mask"), s, p + s, p, why);
+  auto meaning = analyzeMask(shapes, parsed.value("mask"), s, p + s, p, why);
   if (reason)
     *reason = why;
   // The argument dies with the module; whether there is one is what matters.
@@ -198,7 +198,8 @@ TEST(PositionAnalysis, RunningSumOfMask) {
       %end = llm.constant dense<9223372036854775807> : tensor<1xi64>
       %axis = llm.constant dense<1> : tensor<1xi64>
       %r = llm.slice %fill, %)mlir" +
-            name + R"mlir(, %end axes(%axis) {test.name = "positions"} : (tensor<?x?xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x?xi64>
+            name +
+            R"mlir(, %end axes(%axis) {test.name = "positions"} : (tensor<?x?xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x?xi64>
 )mlir")
         .str();
   };

@@ -104,8 +104,8 @@ TEST(SymbolicShape, BroadcastsOnlyWhatIsSure) {
       return
     })mlir");
   SymbolicShape shapes(parsed.func());
-  EXPECT_TRUE(shapes.sameShape(parsed.value("sure"),
-                               parsed.func().getArgument(0)));
+  EXPECT_TRUE(
+      shapes.sameShape(parsed.value("sure"), parsed.func().getArgument(0)));
   // a against c: either may be 1.
   SymbolicExpr dim = shapes.getDim(parsed.value("unsure"), 0);
   EXPECT_NE(dim, shapes.parse("a"));
