@@ -96,6 +96,16 @@ static ExprAttr addEqualTerms(ExprAttr lhs, ExprAttr rhs) {
   return binary(ExprKind::mul, x, ExprAttr::constant(x.getContext(), *sum));
 }
 
+/// max(x * a, x * b) as x * max(a, b), and min alike; else null.
+static ExprAttr mergeExtremum(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
+  auto [x, a] = splitFactor(lhs);
+  auto [y, b] = splitFactor(rhs);
+  if (x != y || lhs.getConstant())
+    return {};
+  int64_t factor = kind == ExprKind::max ? std::max(a, b) : std::min(a, b);
+  return binary(ExprKind::mul, x, ExprAttr::constant(x.getContext(), factor));
+}
+
 static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
   std::optional<int64_t> a = lhs.getConstant(), b = rhs.getConstant();
   if (a && b)
@@ -124,6 +134,14 @@ static ExprAttr binary(ExprKind kind, ExprAttr lhs, ExprAttr rhs) {
         return binary(kind, lhs.getLeft(), sum);
   }
   bool extremum = kind == ExprKind::min || kind == ExprKind::max;
+  // Symbols are not negative: max(x * a, x * b) is x * max(a, b).
+  if (extremum) {
+    if (ExprAttr one = mergeExtremum(kind, lhs, rhs))
+      return one;
+    if (lhs.getKind() == kind)
+      if (ExprAttr one = mergeExtremum(kind, lhs.getRight(), rhs))
+        return binary(kind, lhs.getLeft(), one);
+  }
   if (extremum && lhs == rhs)
     return lhs;
   return ExprAttr::get(lhs.getContext(), kind, 0, "", lhs, rhs);
