@@ -6,10 +6,15 @@ foreach(_object ${_objects})
   list(APPEND _sources $<TARGET_OBJECTS:${_object}>)
 endforeach()
 add_library(LLMCompiler SHARED ${_sources})
-target_include_directories(LLMCompiler PUBLIC ${PROJECT_SOURCE_DIR}
-  ${PROJECT_SOURCE_DIR}/include)
-target_include_directories(LLMCompiler SYSTEM PUBLIC ${PROJECT_BINARY_DIR}
-  ${PROJECT_BINARY_DIR}/include ${LLVM_INCLUDE_DIRS}
-  ${MLIR_INCLUDE_DIRS})
+set_target_properties(LLMCompiler PROPERTIES VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_include_directories(LLMCompiler PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+target_include_directories(LLMCompiler SYSTEM PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>"
+  "$<BUILD_INTERFACE:${MLIR_INCLUDE_DIRS}>")
 get_property(_libs GLOBAL PROPERTY LLM_COMPILER_LIBS)
 target_link_libraries(LLMCompiler PUBLIC MLIR LLVM PRIVATE ${_libs})

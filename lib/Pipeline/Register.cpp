@@ -18,6 +18,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
@@ -52,4 +53,12 @@ void llm::registerPasses() {
     mlir::llm::registerLLMLLMToLinalgPasses();
     cuda::registerLLMTargetCUDAPasses();
   });
+}
+
+llvm::Error llm::loadPassPlugin(llvm::StringRef path) {
+  llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(path.str());
+  if (!plugin)
+    return plugin.takeError();
+  plugin->registerPassRegistryCallbacks();
+  return llvm::Error::success();
 }

@@ -8,6 +8,7 @@
 #define LLM_LIB_PIPELINE_REGISTER_H
 
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/Support/Error.h"
 
 namespace llm {
 
@@ -18,6 +19,13 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Registers our passes and pipelines with the pass registry of this process.
 /// Calling it again does nothing.
 void registerPasses();
+
+/// Loads the shared library at `path`, which defines mlirGetPassPluginInfo
+/// (mlir/Tools/Plugins/PassPlugin.h), and registers its passes with the pass
+/// registry of this process. Runs code of the library. Fails with the cause
+/// where it cannot be loaded, is no plugin, or is one of another interface
+/// version.
+llvm::Error loadPassPlugin(llvm::StringRef path);
 
 } // namespace llm
 

@@ -74,6 +74,7 @@ int main(int argc, char **argv) {
   options.compilerVersion = LLM_VERSION;
   options.progress = isatty(STDERR_FILENO);
   std::string cache, startAt, stopAfter, passPipeline;
+  std::vector<std::string> plugins;
 
   CLI::App app("Compiles a language model (ONNX, a directory, or MLIR) into "
                "one artifact.");
@@ -103,6 +104,12 @@ int main(int argc, char **argv) {
   app.add_option("--pass-pipeline", passPipeline,
                  "passes to run between import and artifact instead of the "
                  "stages");
+  app.add_option("--load-pass-plugin", plugins,
+                 "a shared library with passes for --pass-pipeline and "
+                 "--recipe; may be given several times")
+      ->type_name("FILE")
+      ->take_all()
+      ->allow_extra_args(false);
   std::string stages = "import, raise, compress, decode, dispatch, kernels, "
                        "schedule, artifact";
   app.add_option("--stop-after", stopAfter,
@@ -132,6 +139,12 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
   llm::registerPasses();
+  for (const std::string &plugin : plugins)
+    if (llvm::Error error = llm::loadPassPlugin(plugin)) {
+      std::fprintf(stderr, "llm-compile: error: %s\n",
+                   llvm::toString(std::move(error)).c_str());
+      return 1;
+    }
   mlir::MLIRContext context(registry);
   llm::ToolDiagnostics diagnostics(context, "llm-compile");
   mlir::FailureOr<llm::CompileReport> report = llm::compile(options, context);

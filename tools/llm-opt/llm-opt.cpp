@@ -45,10 +45,39 @@ importModel(const std::string &path, mlir::DialectRegistry &registry) {
   return llvm::MemoryBuffer::getMemBufferCopy(bytes, path);
 }
 
+/// Loads the plugins that the command line names. MLIR's own option does so
+/// while the options are parsed: too late for their passes to be options too,
+/// and a library that cannot be loaded does not end the program. It still loads
+/// them once more, which changes nothing.
+static bool loadPassPlugins(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef argument = argv[i];
+    if (argument == "--")
+      break;
+    if (!argument.consume_front("--load-pass-plugin") &&
+        !argument.consume_front("-load-pass-plugin"))
+      continue;
+    if (!argument.consume_front("=")) {
+      // A missing value is the parser's to report.
+      if (!argument.empty() || i + 1 == argc)
+        continue;
+      argument = argv[++i];
+    }
+    if (llvm::Error error = llm::loadPassPlugin(argument)) {
+      llvm::errs() << "llm-opt: error: " << llvm::toString(std::move(error))
+                   << "\n";
+      return false;
+    }
+  }
+  return true;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::registerAllPasses();
   llm::registerPasses();
+  if (!loadPassPlugins(argc, argv))
+    return 1;
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
 
