@@ -40,6 +40,8 @@ int64_t nowNanoseconds() {
 }
 
 constexpr int64_t spinNanoseconds = 50000;
+/// Ranges are counted in 16 bits.
+constexpr int maxThreads = 4096;
 
 void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -91,22 +93,21 @@ int availableThreads() {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  workers.reserve(static_cast<size_t>(std::max(threads, 1)) - 1);
+  threads = std::clamp(threads, 1, maxThreads);
+  workers.reserve(static_cast<size_t>(threads) - 1);
   for (int i = 1; i < threads; ++i) {
     try {
-      workers.emplace_back([this, i] { work(i); });
+      workers.emplace_back([this] { work(); });
     } catch (const std::system_error &) {
       break;
     }
   }
-  // The workers read size(), which is final only now; the first loop's release
-  // of `epoch` publishes it.
   pin();
 }
 
 ThreadPool::~ThreadPool() {
-  stopping = true;
-  epoch.fetch_add(1, std::memory_order_release);
+  stopping.store(true, std::memory_order_seq_cst);
+  epoch.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(epoch);
   for (std::thread &worker : workers)
     worker.join();
@@ -130,59 +131,82 @@ void ThreadPool::pin() {
 }
 
 namespace {
-int64_t rangeBegin(int64_t count, int index, int parts) {
+int64_t rangeBegin(int64_t count, uint32_t index, uint32_t parts) {
   int64_t quotient = count / parts, remainder = count % parts;
   return quotient * index + std::min<int64_t>(index, remainder);
 }
+uint32_t rangesOf(uint64_t ticket) { return ticket >> 16 & 0xffff; }
+uint32_t takenOf(uint64_t ticket) { return ticket & 0xffff; }
+bool hasRange(uint64_t ticket) { return takenOf(ticket) < rangesOf(ticket); }
 } // namespace
 
 void ThreadPool::run(int64_t items, Function body, void *bodyContext) {
+  auto ranges = static_cast<uint32_t>(std::min<int64_t>(items, size()));
   function = body;
   context = bodyContext;
   count = items;
-  pending.store(static_cast<uint32_t>(workers.size()),
-                std::memory_order_relaxed);
+  done.store(0, std::memory_order_relaxed);
+  uint32_t number = epoch.load(std::memory_order_relaxed) + 1;
+  ticket.store(uint64_t(number) << 32 | uint64_t(ranges) << 16,
+               std::memory_order_seq_cst);
   // Sequentially consistent with `parked`: either the worker sees the new
-  // epoch before it parks, or we see that it is parked.
-  epoch.fetch_add(1, std::memory_order_seq_cst);
+  // ticket before it parks, or we see that it is parked.
+  epoch.store(number, std::memory_order_seq_cst);
   if (parked.load(std::memory_order_seq_cst) != 0)
     futexWakeAll(epoch);
 
-  int64_t end = rangeBegin(items, 1, size());
-  if (end > 0)
-    body(bodyContext, 0, end);
-
-  auto done = [this] { return pending.load(std::memory_order_acquire) == 0; };
-  if (spinUntil(done))
+  while (takeRange()) {
+  }
+  auto finished = [&] {
+    return done.load(std::memory_order_acquire) == ranges;
+  };
+  if (spinUntil(finished))
     return;
   callerParked.store(1, std::memory_order_seq_cst);
-  while (uint32_t left = pending.load(std::memory_order_seq_cst))
-    futexWait(pending, left);
+  for (uint32_t seen; (seen = done.load(std::memory_order_seq_cst)) != ranges;)
+    futexWait(done, seen);
   callerParked.store(0, std::memory_order_relaxed);
 }
 
-void ThreadPool::work(int index) {
-  uint32_t seen = 0;
+/// Claims the next range of the current loop and runs it. False if there is
+/// none.
+bool ThreadPool::takeRange() {
+  uint64_t seen = ticket.load(std::memory_order_acquire);
+  do {
+    if (!hasRange(seen))
+      return false;
+  } while (!ticket.compare_exchange_weak(
+      seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  uint32_t index = takenOf(seen), ranges = rangesOf(seen);
+  function(context, rangeBegin(count, index, ranges),
+           rangeBegin(count, index + 1, ranges));
+  if (done.fetch_add(1, std::memory_order_seq_cst) + 1 == ranges &&
+      callerParked.load(std::memory_order_seq_cst))
+    futexWakeAll(done);
+  return true;
+}
+
+void ThreadPool::work() {
+  auto available = [this] {
+    return hasRange(ticket.load(std::memory_order_acquire)) ||
+           stopping.load(std::memory_order_relaxed);
+  };
   while (true) {
-    auto changed = [&] {
-      return epoch.load(std::memory_order_acquire) != seen;
-    };
-    if (!spinUntil(changed)) {
+    if (!spinUntil(available)) {
       parked.fetch_add(1, std::memory_order_seq_cst);
-      while (epoch.load(std::memory_order_seq_cst) == seen)
+      while (true) {
+        uint32_t seen = epoch.load(std::memory_order_seq_cst);
+        if (hasRange(ticket.load(std::memory_order_seq_cst)) ||
+            stopping.load(std::memory_order_seq_cst))
+          break;
         futexWait(epoch, seen);
+      }
       parked.fetch_sub(1, std::memory_order_relaxed);
     }
-    ++seen;
-    if (stopping)
+    while (takeRange()) {
+    }
+    if (stopping.load(std::memory_order_seq_cst))
       return;
-    int64_t begin = rangeBegin(count, index, size());
-    int64_t end = rangeBegin(count, index + 1, size());
-    if (begin < end)
-      function(context, begin, end);
-    if (pending.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
-        callerParked.load(std::memory_order_seq_cst))
-      futexWakeAll(pending);
   }
 }
 

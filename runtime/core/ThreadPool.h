@@ -26,6 +26,10 @@ int availableThreads();
 /// barrier cost 0.1 us where a condition variable costs 35 to 50, and parking
 /// leaves the processor to others while no step runs.
 ///
+/// A loop is cut into one range per thread, and whoever is running takes the
+/// next: the caller does not wait for a worker that other processes keep from
+/// the processor, unless it has begun.
+///
 /// One caller at a time; the caller takes part.
 class ThreadPool {
 public:
@@ -62,22 +66,26 @@ public:
 private:
   using Function = void (*)(void *context, int64_t begin, int64_t end);
   void run(int64_t count, Function function, void *context);
-  void work(int index);
+  void work();
+  bool takeRange();
   void pin();
 
   std::vector<std::thread> workers;
 
+  /// The loop. Whoever has claimed a range of it may read these: they change
+  /// only when all ranges are done.
   Function function = nullptr;
   void *context = nullptr;
   int64_t count = 0;
-  bool stopping = false;
-  /// Raised by one for each loop; workers wait for it to change.
+  /// Claims: the loop's number (32 bits), its ranges (16), those taken (16).
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  /// Ranges of the loop that are done.
+  alignas(64) std::atomic<uint32_t> done{0};
+  /// Raised for each loop; what parked workers wait on.
   alignas(64) std::atomic<uint32_t> epoch{0};
-  /// Workers parked, or about to.
-  alignas(64) std::atomic<uint32_t> parked{0};
-  /// Workers that have not finished the loop.
-  alignas(64) std::atomic<uint32_t> pending{0};
+  std::atomic<uint32_t> parked{0};
   std::atomic<uint32_t> callerParked{0};
+  std::atomic<bool> stopping{false};
 };
 
 } // namespace llm::runtime

@@ -136,6 +136,19 @@ TEST(ThreadPool, EachLoopSeesTheOneBefore) {
   }
 }
 
+// Many more threads than processors: progress does not need them all.
+TEST(ThreadPool, OversubscribedLoopsEnd) {
+  ThreadPool pool(32);
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 2000; ++round)
+    pool.parallelFor(32 + round % 7,
+                     [&](int64_t begin, int64_t end) { sum += end - begin; });
+  int64_t expected = 0;
+  for (int round = 0; round < 2000; ++round)
+    expected += 32 + round % 7;
+  EXPECT_EQ(sum, expected);
+}
+
 TEST(ThreadPool, WakesAfterParking) {
   ThreadPool pool(3);
   for (int round = 0; round < 20; ++round) {
