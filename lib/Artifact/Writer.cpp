@@ -15,6 +15,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 
 #include <cstring>
 #include <fcntl.h>
@@ -46,6 +47,8 @@ public:
       return emitError(loc)
                  << "cannot write '" << path << "': " << error.message(),
              failure();
+    // Ctrl-C leaves nothing behind either.
+    llvm::sys::RemoveFileOnSignal(temporary);
     return std::unique_ptr<OutputFile>(
         new OutputFile(fd, path.str(), temporary.str().str(), loc));
   }
@@ -55,6 +58,7 @@ public:
       ::close(fd);
     if (!committed)
       ::unlink(temporary.c_str());
+    llvm::sys::DontRemoveFileOnSignal(temporary);
   }
 
   LogicalResult write(const void *data, size_t size) {

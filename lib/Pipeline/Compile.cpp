@@ -113,6 +113,7 @@ public:
     pass->printAsTextualPipeline(os);
     StringRef options = text;
     options.consume_front(pass->getArgument());
+    options = options.ltrim();
     options.consume_front("{");
     options.consume_back("}");
     artifact::PassRecord &record = records.emplace_back();
@@ -187,8 +188,21 @@ static std::string notDecoderReason(ModuleOp module) {
   return reason;
 }
 
+bool Reproducer::write(StringRef path) const {
+  if (module.empty())
+    return false;
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    os << "// llm-opt --pass-pipeline='builtin.module(" << pipeline << ")'\n"
+       << module;
+    return llvm::Error::success();
+  });
+  bool written = !error;
+  llvm::consumeError(std::move(error));
+  return written;
+}
+
 FailureOr<CompileReport> compile(const CompileOptions &options,
-                                 MLIRContext &context) {
+                                 MLIRContext &context, Reproducer *reproducer) {
   auto start = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> module = loadModule(options.input, context);
   if (!module)
@@ -218,6 +232,13 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       pipeline = isDecoder(*module) ? *recipe : "";
     else
       pipeline = stagePipeline(stage, options, isDecoder(*module));
+    if (reproducer) {
+      reproducer->stage = stage;
+      reproducer->pipeline = pipeline;
+      reproducer->module.clear();
+      llvm::raw_string_ostream os(reproducer->module);
+      module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
+    }
     if (failed(runPipeline(*module, pipeline, &inputs.passes)))
       return failure();
     if (!options.saveIR.empty()) {
@@ -235,6 +256,8 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   }
 
   announce(Stage::Artifact);
+  if (reproducer)
+    reproducer->stage = Stage::Artifact;
   report.notDecoderReason = notDecoderReason(*module);
   FailureOr<std::vector<CodeObject>> code = compileCodeObjects(*module);
   if (failed(code))

@@ -73,9 +73,22 @@ struct CompileReport {
 std::string stagePipeline(Stage stage, const CompileOptions &options,
                           bool decoder);
 
-/// Compiles `options.input`. Diagnostics go to the context's handler.
+/// What it takes to run a stage again: its pipeline and the module before it.
+struct Reproducer {
+  Stage stage = Stage::Import;
+  std::string pipeline;
+  std::string module;
+
+  /// Writes a module that llm-opt takes, its first line the command. False
+  /// where there is nothing to write or the file cannot be written.
+  bool write(llvm::StringRef path) const;
+};
+
+/// Compiles `options.input`. Diagnostics go to the context's handler. Keeps
+/// `reproducer` at the stage that runs.
 mlir::FailureOr<CompileReport> compile(const CompileOptions &options,
-                                       mlir::MLIRContext &context);
+                                       mlir::MLIRContext &context,
+                                       Reproducer *reproducer = nullptr);
 
 /// Compiles the code modules of a lowered module, in their order.
 mlir::FailureOr<std::vector<CodeObject>>

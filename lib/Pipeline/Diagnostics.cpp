@@ -34,38 +34,31 @@ static std::string describe(Location loc) {
   return file + node;
 }
 
-ToolDiagnostics::ToolDiagnostics(MLIRContext &context, StringRef tool)
-    : handler(&context,
-              [this](Diagnostic &diagnostic) {
-                auto print = [](const char *severity, const Diagnostic &d) {
-                  llvm::errs() << describe(d.getLocation()) << severity << ": "
-                               << d.str() << "\n";
-                };
-                switch (diagnostic.getSeverity()) {
-                case DiagnosticSeverity::Error:
-                  ++errors;
-                  print("error", diagnostic);
-                  break;
-                case DiagnosticSeverity::Warning:
-                  print("warning", diagnostic);
-                  break;
-                case DiagnosticSeverity::Note:
-                  print("note", diagnostic);
-                  break;
-                case DiagnosticSeverity::Remark:
-                  // Remarks explain decisions; the tools state the ones that
-                  // matter themselves.
-                  return success();
-                }
-                for (const Diagnostic &note : diagnostic.getNotes())
-                  print("note", note);
-                return success();
-              }),
-      tool(tool.str()) {}
-
-void ToolDiagnostics::reportSilentFailure() const {
-  if (errors == 0)
-    llvm::errs() << tool << ": internal error: failed without a diagnostic\n";
-}
+ToolDiagnostics::ToolDiagnostics(MLIRContext &context)
+    : handler(&context, [this](Diagnostic &diagnostic) {
+        auto print = [](const char *severity, const Diagnostic &d) {
+          llvm::errs() << describe(d.getLocation()) << severity << ": "
+                       << d.str() << "\n";
+        };
+        switch (diagnostic.getSeverity()) {
+        case DiagnosticSeverity::Error:
+          ++errors;
+          print("error", diagnostic);
+          break;
+        case DiagnosticSeverity::Warning:
+          print("warning", diagnostic);
+          break;
+        case DiagnosticSeverity::Note:
+          print("note", diagnostic);
+          break;
+        case DiagnosticSeverity::Remark:
+          // Remarks explain decisions; the tools state the ones that
+          // matter themselves.
+          return success();
+        }
+        for (const Diagnostic &note : diagnostic.getNotes())
+          print("note", note);
+        return success();
+      }) {}
 
 } // namespace llm

@@ -9,22 +9,19 @@
 
 #include "mlir/IR/Diagnostics.h"
 
-#include <string>
-
 namespace llm {
 
 /// Prints diagnostics to stderr as `FILE:LINE:COL: node 'NAME': error: TEXT`,
 /// with what is known of the place.
 class ToolDiagnostics {
 public:
-  ToolDiagnostics(mlir::MLIRContext &context, llvm::StringRef tool);
+  explicit ToolDiagnostics(mlir::MLIRContext &context);
 
-  /// A failure that nobody explained is our own fault; says so.
-  void reportSilentFailure() const;
+  /// Whether an error was reported: a failure without one is our own fault.
+  bool sawError() const { return errors != 0; }
 
 private:
   mlir::ScopedDiagnosticHandler handler;
-  std::string tool;
   unsigned errors = 0;
 };
 

@@ -9,10 +9,11 @@
 #include "lib/Pipeline/Register.h"
 #include "llm/ABI/artifact.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/Signals.h"
 
 #include <CLI/CLI.hpp>
 
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <unistd.h>
@@ -20,17 +21,13 @@
 namespace {
 
 constexpr int kWrongUsage = 2;
+constexpr int kOurFault = 3;
+constexpr int kInterrupted = 130;
 
 const char *const kExample = R"(example:
   llm-compile build/models/smollm2 -o smollm2.llmx
   llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
   llm-compile model.onnx -o raised.mlir --stop-after=raise)";
-
-void handleInterrupt(int) {
-  // Outputs are renamed into place last, so nothing is half written; what lies
-  // beside is removed by the next run of the same path's owner.
-  _exit(130);
-}
 
 /// --kv=TYPE[,page-size=N]
 void parseCache(const std::string &text, llm::CompileOptions &options) {
@@ -65,6 +62,19 @@ llm::Stage stageOf(const std::string &option, const std::string &name) {
   if (!stage)
     throw CLI::ValidationError(option, "no stage is named '" + name + "'");
   return *stage;
+}
+
+/// A crash, or a failure that nobody explained: leaves what we need to see it
+/// again beside the output.
+int reportCrash(const llm::CompileOptions &options,
+                const llm::Reproducer &reproducer) {
+  std::string path = options.output + ".reproducer.mlir";
+  std::fprintf(stderr, "llm-compile: internal error in stage '%s'\n",
+               llm::stageName(reproducer.stage).str().c_str());
+  if (reproducer.write(path))
+    std::fprintf(stderr, "llm-compile: wrote %s; please report it\n",
+                 path.c_str());
+  return kOurFault;
 }
 
 } // namespace
@@ -134,7 +144,8 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
-  std::signal(SIGINT, handleInterrupt);
+  // LLVM removes the files that are half written, then calls this.
+  llvm::sys::SetInterruptFunction([] { _exit(kInterrupted); });
 
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
@@ -146,11 +157,18 @@ int main(int argc, char **argv) {
       return 1;
     }
   mlir::MLIRContext context(registry);
-  llm::ToolDiagnostics diagnostics(context, "llm-compile");
-  mlir::FailureOr<llm::CompileReport> report = llm::compile(options, context);
+  llm::ToolDiagnostics diagnostics(context);
+  mlir::FailureOr<llm::CompileReport> report;
+  llm::Reproducer reproducer;
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext recovery;
+  if (!recovery.RunSafely(
+          [&] { report = llm::compile(options, context, &reproducer); }))
+    return reportCrash(options, reproducer);
   if (failed(report)) {
-    diagnostics.reportSilentFailure();
-    return 1;
+    if (diagnostics.sawError())
+      return 1;
+    return reportCrash(options, reproducer);
   }
   if (options.stopAfter != llm::Stage::Artifact)
     return 0;
