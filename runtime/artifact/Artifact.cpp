@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <google/protobuf/stubs/logging.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -101,6 +102,8 @@ Status Artifact::readManifest(const llm_artifact_header &header) {
   if (XXH3_64bits(start, header.manifest_size) != header.manifest_checksum)
     return Status::invalidInput(
         "the artifact is damaged: the checksum of its manifest is wrong");
+  // Protobuf would print; the failure is reported by us.
+  google::protobuf::LogSilencer silencer;
   if (!contents.ParseFromArray(start, static_cast<int>(header.manifest_size)))
     return Status::invalidInput("the manifest is not a valid message");
   return Status::success();

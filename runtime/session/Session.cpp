@@ -163,8 +163,10 @@ Status Session::admit(const SessionOptions &options, const Symbols &largest,
   if (__builtin_mul_overflow(certificate.kv_bytes_per_slot(),
                              static_cast<uint64_t>(cacheSlots), &use.cache))
     return Status::resource("the cache is too large");
+  // The sampler's copy of a row is counted by the certificate, ours is exact.
+  uint64_t row = manifest().vocabulary_size() * sizeof(float);
   use.logits = static_cast<uint64_t>(capacity.logitRows) *
-               manifest().vocabulary_size() * sizeof(float);
+               std::max(row, certificate.bytes_per_vocabulary_row());
   use.fixed = certificate.fixed_bytes();
 
   uint64_t limit = options.memory ? options.memory : memoryLimit();
@@ -185,7 +187,10 @@ Status Session::bind(const Symbols &largest) {
   LLM_ASSIGN_OR_RETURN(int64_t arenaBytes, program->arenaBytes(largest));
   LLM_ASSIGN_OR_RETURN(arena,
                        Allocation::create(static_cast<uint64_t>(arenaBytes)));
-  LLM_ASSIGN_OR_RETURN(logits, Allocation::create(use.logits));
+  LLM_ASSIGN_OR_RETURN(
+      logits, Allocation::create(
+                  static_cast<uint64_t>(largest[Symbols::R]) *
+                  static_cast<uint64_t>(vocabularySize()) * sizeof(float)));
   bool hasLogits = false;
   auto lookup = [&](const artifact::Buffer &buffer) -> Expected<BufferRef> {
     if (buffer.lifetime() == artifact::Buffer::STATE) {

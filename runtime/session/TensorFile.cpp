@@ -13,6 +13,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <google/protobuf/stubs/logging.h>
 #include <optional>
 #include <string_view>
 
@@ -226,6 +227,8 @@ void readTypedData(const tensor::Tensor &proto, HostTensor &result) {
 
 Expected<HostTensor> readPb(std::span<const std::byte> bytes) {
   tensor::Tensor proto;
+  // Protobuf would print; the failure is reported by us.
+  google::protobuf::LogSilencer silencer;
   if (bytes.size() > INT32_MAX ||
       !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Status::invalidInput("not an ONNX TensorProto");

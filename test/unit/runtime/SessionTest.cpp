@@ -322,7 +322,8 @@ HostTensor floats(std::vector<int64_t> dims, const std::vector<float> &values) {
   tensor.type = artifact::F32;
   tensor.dims = std::move(dims);
   tensor.data.resize(values.size() * sizeof(float));
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
+  if (!values.empty())
+    std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
   return tensor;
 }
 
