@@ -100,7 +100,7 @@ static LogicalResult attention(Node &n) {
     if (!element.isInteger(1) && element != Node::element(n.in(0)))
       return n.error() << "the mask is of bool or of the query's type, not "
                        << n.in(3).getType();
-    if (!n.hasRank(3, 2, 4))
+    if (!n.hasRank(3, 1, 4))
       return failure();
   }
   if (left < -1 || right < -1)

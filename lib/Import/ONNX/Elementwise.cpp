@@ -181,8 +181,6 @@ static LogicalResult mod(Node &n) {
   if (!n.isNumeric(0) || !n.sameElements(0, 1))
     return failure();
   Value a = n.in(0), b = n.in(1);
-  if (!fmod && isa<FloatType>(Node::element(a)))
-    return n.error() << "floats need the attribute fmod";
   n.set(0, n.make<ir::ModOp>(
                n.makeType(n.broadcast(Node::shape(a), Node::shape(b)),
                           Node::element(a)),

@@ -441,8 +441,8 @@ Graph::importSubgraph(const ::onnx::GraphProto &graph, Scope &parent,
 }
 
 LogicalResult Graph::importNodes(const NodeList &nodes, Scope &scope) {
-  for (const ::onnx::NodeProto &node : nodes)
-    if (failed(importNode(node, scope)))
+  for (const ::onnx::NodeProto *node : inOrder(nodes))
+    if (failed(importNode(*node, scope)))
       return failure();
   return success();
 }
@@ -463,8 +463,7 @@ LogicalResult Graph::importNode(const ::onnx::NodeProto &proto, Scope &scope) {
       later |= s->defined.contains(input);
     if (later)
       return node.error() << "the input '" << printable(input)
-                          << "' is only defined by this node or a later one; "
-                             "the graph is cyclic or not sorted";
+                          << "' depends on this node; the graph has a cycle";
     return node.error() << "the input '" << printable(input)
                         << "' is not defined";
   }

@@ -8,6 +8,7 @@
 #define LLM_LIB_IMPORT_ONNX_GRAPH_H
 
 #include "lib/Import/ONNX/Import.h"
+#include "lib/Import/ONNX/Order.h"
 #include "lib/Import/ONNX/Registry.h"
 #include "lib/Import/ONNX/ShapeValues.h"
 #include "lib/Import/ONNX/Tensor.h"
@@ -49,8 +50,6 @@ inline constexpr int kMaxDepth = 64;
 inline llvm::StringRef normalDomain(llvm::StringRef domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
-
-using NodeList = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
 /// The import of one model.
 class Graph {

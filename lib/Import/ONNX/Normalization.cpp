@@ -93,9 +93,10 @@ template <bool simplified> static LogicalResult skipNorm(Node &n) {
 }
 
 void registerNormalization(Registry &r) {
-  r.add("LayerNormalization", {layerNorm, 2, 3, 3, 17});
+  // ONNX Runtime puts its operators into the default domain as well, for any
+  // version of it.
+  r.add("LayerNormalization", {layerNorm, 2, 3, 3});
   r.add("RMSNormalization", {rmsNorm, 2, 2, 1, 23});
-  // ONNX Runtime puts its operator into the default domain as well.
   r.add("SimplifiedLayerNormalization", {rmsNorm, 2, 2, 2});
   r.add(kMicrosoft, "SimplifiedLayerNormalization", {rmsNorm, 2, 2, 2});
   r.add(kMicrosoft, "SkipLayerNormalization", {skipNorm<false>, 3, 5, 4});

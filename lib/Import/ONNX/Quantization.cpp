@@ -218,7 +218,9 @@ static Value spread(Node &n, Value parameter, ArrayRef<int64_t> x, int64_t axis,
                                    n.builder.getDenseI64ArrayAttr({axis + 1}));
   }
   if (Node::type(parameter).getRank() == 0 || rank - 1 == axis)
-    return parameter;
+    return rank == 0 && Node::type(parameter).getRank() == 1
+               ? n.reshape(parameter, {}, {})
+               : parameter;
   SmallVector<int64_t> axes =
       llvm::to_vector(llvm::seq<int64_t>(1, rank - axis));
   Shape shape(Node::shape(parameter));
@@ -240,14 +242,23 @@ static bool checkScales(Node &n, ArrayRef<int64_t> x, int64_t &axis,
     n.error() << "block_size is not negative";
     return false;
   }
-  if (n.has(2) && Node::shape(n.in(2)) != Node::shape(scale)) {
+  auto single = [](Value value) {
+    return llvm::all_of(Node::shape(value),
+                        [](int64_t size) { return size == 1; });
+  };
+  if (n.has(2) && Node::shape(n.in(2)) != Node::shape(scale) &&
+      !(block == 0 && single(scale) && single(n.in(2)) &&
+        Node::type(n.in(2)).getRank() <= 1)) {
     n.error() << "the zero point of type " << n.in(2).getType()
               << " does not fit the scale of type " << scale.getType();
     return false;
   }
   // One element serves all, whatever the axis.
-  if (block == 0 && scaleRank == 0)
+  if (block == 0 && (scaleRank == 0 || (scaleRank == 1 && rank > 0 &&
+                                        Node::shape(scale)[0] == 1))) {
+    axis = rank - 1;
     return true;
+  }
   axis = n.axis(axis, rank);
   if (n.hasFailed())
     return false;

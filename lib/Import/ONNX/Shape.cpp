@@ -21,7 +21,7 @@ namespace llm::importer {
 /// data like an initializer.
 static LogicalResult constantOf(Node &n, const ::onnx::TensorProto &proto) {
   FailureOr<Tensor> tensor =
-      n.graph.reader.read(proto, [&] { return n.error() << "its value "; });
+      n.graph.reader.read(proto, [&] { return n.error() << "its value: "; });
   if (failed(tensor))
     return failure();
   constexpr int64_t kSmall = 64;
@@ -78,7 +78,7 @@ static LogicalResult constantOfShape(Node &n) {
   Type element = n.builder.getF32Type();
   if (const ::onnx::TensorProto *proto = n.tensorAttr("value")) {
     FailureOr<Tensor> tensor =
-        n.graph.reader.read(*proto, [&] { return n.error() << "its value "; });
+        n.graph.reader.read(*proto, [&] { return n.error() << "its value: "; });
     if (failed(tensor))
       return failure();
     if (tensor->count() != 1)

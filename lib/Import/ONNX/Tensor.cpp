@@ -226,8 +226,8 @@ FailureOr<std::string> TensorReader::resolve(StringRef location,
   namespace fs = llvm::sys::fs;
   namespace sp = llvm::sys::path;
   auto reject = [&](StringRef why) -> LogicalResult {
-    return emitError() << "its data cannot be in '" << printable(location)
-                       << "': " << why;
+    return emitError() << "has its data in '" << printable(location)
+                       << "', which is not accepted: " << why;
   };
   if (location.empty())
     return reject("the location is empty");
