@@ -48,6 +48,12 @@ struct Directory {
 
 } // namespace
 
+// LLVM's arenas poison what they have not handed out, in the code that is built
+// with ASan; the shared MLIR is not, and hands out from the same arenas.
+extern "C" const char *__asan_default_options() {
+  return "allow_user_poisoning=0";
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static Directory directory;
   std::string model = directory.write(
