@@ -6,28 +6,27 @@
 //===----------------------------------------------------------------------===//
 include "mlir/Pass/PassBase.td"
 
-def SkipLayersPass : Pass<"skip-layers", "::mlir::ModuleOp"> {
-  let summary = "Remove layers of a decoder";
+def SkipFeedForwardPass : Pass<"skip-feed-forward", "::mlir::ModuleOp"> {
+  let summary = "Remove the feed-forward parts of layers";
   let description = [{
-    A layer adds something to the hidden state that it is given; without the
-    layer, the hidden state goes on as it was. Calls of the named layers are
-    replaced by the hidden state and the cache that they were given. The cache
-    keeps its size: the slots of a removed layer are not used.
+    A layer ends in adding what its feed-forward part made of the hidden state to
+    the hidden state itself. In the named layers this addition is taken out, and the
+    tidying passes (canonicalize, symbol-dce) remove what nothing reads any longer.
 
     ```mlir
-    %h1:2 = call @target.layer1(%h0#0, %step, %h0#1) : ...
-    %h2:2 = call @target.layer2(%h1#0, %step, %h1#1) : ...
+    %h2 = llm.add %h1, %down : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    return %h2, %next : tensor<?x8xf32>, !kv.cache<#g>
     ```
-    becomes, with `layers=1`,
+    becomes
     ```mlir
-    %h2:2 = call @target.layer2(%h0#0, %step, %h0#1) : ...
+    return %h1, %next : tensor<?x8xf32>, !kv.cache<#g>
     ```
   }];
   let options = [
-    ListOption<"layers", "layers", "int64_t", "Layers to remove, counted from 0">,
+    ListOption<"layers", "layers", "int64_t", "Which layers, counted from 0">,
     Option<"model", "model", "std::string", "\"target\"", "Which model">
   ];
   let statistics = [
-    Statistic<"numSkipped", "skipped", "Layers removed">
+    Statistic<"numSkipped", "skipped", "Feed-forward parts removed">
   ];
 }

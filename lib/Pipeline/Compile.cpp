@@ -93,20 +93,20 @@ static uint64_t storedBytes(ModuleOp module) {
 }
 
 namespace {
-/// Records our passes with their options and what they did to the weights.
+/// Records passes with their options and what they did to the weights.
 class PassRecorder : public PassInstrumentation {
 public:
   explicit PassRecorder(std::vector<artifact::PassRecord> &records)
       : records(records) {}
 
   void runBeforePass(Pass *pass, Operation *op) override {
-    if (auto module = dyn_cast<ModuleOp>(op); module && isOurs(pass))
+    if (auto module = dyn_cast<ModuleOp>(op); module && isRecorded(pass))
       before = storedBytes(module);
   }
 
   void runAfterPass(Pass *pass, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
-    if (!module || !isOurs(pass))
+    if (!module || !isRecorded(pass))
       return;
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -124,9 +124,11 @@ public:
   }
 
 private:
-  static bool isOurs(Pass *pass) {
-    return pass->getArgument().starts_with("llm-") ||
-           pass->getArgument().starts_with("convert-llm-");
+  /// Our passes, and those of plugins: all but what tidies up between them.
+  static bool isRecorded(Pass *pass) {
+    return !pass->getArgument().empty() &&
+           !llvm::is_contained({"canonicalize", "cse", "symbol-dce"},
+                               pass->getArgument());
   }
 
   std::vector<artifact::PassRecord> &records;
