@@ -7,6 +7,7 @@
 #include "lib/Pipeline/Compile.h"
 
 #include "lib/Target/CPU/CompileModule.h"
+#include "lib/Target/CUDA/EmulatorLowering.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -34,6 +35,28 @@ static std::vector<TableEntry> tableEntries(ModuleOp module, StringRef code) {
   return entries;
 }
 
+/// Code for the emulator. It is generated for a processor that every machine
+/// of the last ten years is: kernels are tested with it, not served.
+static FailureOr<CodeObject> compileEmulated(ModuleOp module,
+                                             gpu::GPUModuleOp code) {
+  std::string error;
+  FailureOr<CPUTarget> target = CPUTarget::get("x86-64-v3", error);
+  if (failed(target))
+    return emitError(code.getLoc()) << error;
+  FailureOr<OwningOpRef<ModuleOp>> lowered = cuda::lowerToEmulator(code);
+  if (failed(lowered))
+    return failure();
+  std::vector<TableEntry> entries = tableEntries(module, code.getSymName());
+  for (TableEntry &entry : entries)
+    entry.kind = TableEntry::Kind::Data;
+  FailureOr<SmallVector<char, 0>> bytes =
+      compileToSharedObject(**lowered, *target, entries);
+  if (failed(bytes))
+    return failure();
+  return CodeObject{code.getSymName().str(), "cuda-emulator", target->name,
+                    target->features, std::move(*bytes)};
+}
+
 FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module) {
   std::vector<CodeObject> objects;
   for (auto code : module.getOps<ModuleOp>()) {
@@ -52,6 +75,14 @@ FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module) {
       return failure();
     objects.push_back({code.getSymName()->str(), "cpu", target->name,
                        target->features, std::move(*bytes)});
+  }
+  for (auto code : module.getOps<gpu::GPUModuleOp>()) {
+    if (code.getTargetsAttr())
+      continue;
+    FailureOr<CodeObject> object = compileEmulated(module, code);
+    if (failed(object))
+      return failure();
+    objects.push_back(std::move(*object));
   }
   return objects;
 }

@@ -32,6 +32,12 @@ namespace llm {
 
 static LogicalResult checkEntry(ModuleOp code, const TableEntry &entry) {
   Operation *op = SymbolTable::lookupSymbolIn(code, entry.function);
+  if (entry.kind == TableEntry::Kind::Data) {
+    if (!isa_and_nonnull<LLVM::GlobalOp>(op))
+      return code.emitError("code module defines no llvm.mlir.global @")
+             << entry.function;
+    return success();
+  }
   auto fn = dyn_cast_or_null<FunctionOpInterface>(op);
   if (!fn || fn.isExternal())
     return code.emitError("code module defines no function @")
@@ -176,16 +182,18 @@ static void makeTable(llvm::Module &module, ArrayRef<TableEntry> entries) {
   auto *entryType = llvm::StructType::get(context, {ptr, ptr});
   SmallVector<llvm::Constant *> rows;
   for (const TableEntry &entry : entries) {
-    llvm::Function *fn = module.getFunction(entry.function);
-    fn->setLinkage(llvm::GlobalValue::InternalLinkage);
-    llvm::Function *callee =
-        entry.kind == TableEntry::Kind::Kernel ? makeWrapper(fn) : fn;
+    auto *symbol =
+        cast<llvm::GlobalObject>(module.getNamedValue(entry.function));
+    symbol->setLinkage(llvm::GlobalValue::InternalLinkage);
+    llvm::Constant *value = entry.kind == TableEntry::Kind::Kernel
+                                ? makeWrapper(cast<llvm::Function>(symbol))
+                                : cast<llvm::Constant>(symbol);
     auto *text =
         llvm::ConstantDataArray::getString(context, entry.function, true);
     auto *name = new llvm::GlobalVariable(module, text->getType(), true,
                                           llvm::GlobalValue::PrivateLinkage,
                                           text, "llm.name");
-    rows.push_back(llvm::ConstantStruct::get(entryType, {name, callee}));
+    rows.push_back(llvm::ConstantStruct::get(entryType, {name, value}));
   }
   auto *arrayType = llvm::ArrayType::get(entryType, rows.size());
   auto *array = new llvm::GlobalVariable(

@@ -20,7 +20,9 @@ struct TableEntry {
     Kernel,
     /// A func.func or llvm.func of four !llvm.ptr with an i32 result: an
     /// `llm_host_fn` as it stands.
-    Host
+    Host,
+    /// An llvm.mlir.global: the entry points to it.
+    Data
   };
   std::string function; ///< symbol in the code module, and name in the table
   Kind kind = Kind::Kernel;

@@ -151,10 +151,11 @@ LogicalResult generateGPULinear(KernelBuilder &kernel) {
   constexpr int64_t block = GPUAffineLayout::kBlock;
   FailureOr<int64_t> n = kernel.getInt("n", 1, GPUAffineLayout::kMaxSize);
   FailureOr<int64_t> k = kernel.getInt("k", 1, GPUAffineLayout::kMaxSize);
-  FailureOr<int64_t> accuracy = kernel.getInt("accuracy_level", 0, 4);
-  if (failed(n) || failed(k) || failed(accuracy))
+  if (failed(n) || failed(k))
     return failure();
-  if (*accuracy == 4)
+  auto accuracy =
+      kernel.kernel().getParams().getAs<IntegerAttr>("accuracy_level");
+  if (accuracy && accuracy.getInt() == 4)
     return kernel.kernel().emitOpError(
         "accuracy_level 4 reads int8 activations, for which the GPU has no "
         "kernel; levels 0 to 3 compute in f32");
