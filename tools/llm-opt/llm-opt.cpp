@@ -4,6 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Pipeline/Diagnostics.h"
 #include "lib/Pipeline/LoadModule.h"
 #include "lib/Pipeline/Register.h"
 #include "llm/ABI/artifact.h"
@@ -16,7 +17,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cl = llvm::cl;
@@ -33,8 +34,7 @@ static constexpr llvm::StringLiteral kOverview =
 static std::unique_ptr<llvm::MemoryBuffer>
 importModel(const std::string &path, mlir::DialectRegistry &registry) {
   mlir::MLIRContext context(registry);
-  llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  llm::ToolDiagnostics diagnostics(context);
   mlir::OwningOpRef<mlir::ModuleOp> module = llm::loadModule(path, context);
   if (!module)
     return nullptr;
