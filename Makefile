@@ -9,7 +9,8 @@ JOBS := $(shell nproc)
 setup:
 	@scripts/setup.sh
 
-$(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json
+# After set-up, also under make -j: configuring looks for what that installs.
+$(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | setup
 	mkdir -p $(BUILD) && cmake --preset default >$(BUILD)/configure.log || { cat $(BUILD)/configure.log; exit 1; }
 
 build: setup $(BUILD)/build.ninja
