@@ -57,16 +57,23 @@ static FailureOr<CodeObject> compileEmulated(ModuleOp module,
                     target->features, std::move(*bytes)};
 }
 
-FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module) {
+FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module,
+                                                      StringRef mcpu) {
   std::vector<CodeObject> objects;
   for (auto code : module.getOps<ModuleOp>()) {
     std::vector<TableEntry> entries =
         tableEntries(module, code.getSymName().value_or(""));
     if (entries.empty())
       continue;
-    FailureOr<CPUTarget> target = CPUTarget::of(code);
-    if (failed(target))
+    std::string error;
+    FailureOr<CPUTarget> target = code->hasAttr(kCPUTargetAttr)
+                                      ? CPUTarget::of(code)
+                                      : CPUTarget::get(mcpu, error);
+    if (failed(target)) {
+      if (!error.empty())
+        code.emitError(error);
       return failure();
+    }
     // Code generation rewrites its input, which later stages still print.
     OwningOpRef<ModuleOp> copy = cast<ModuleOp>(code->clone());
     FailureOr<llvm::SmallVector<char, 0>> bytes =

@@ -68,12 +68,12 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
            ",llm-verify-decode";
   case Stage::Dispatch:
     if (!decoder)
-      return "convert-llm-to-linalg";
+      return "";
     return "llm-form-dispatches,convert-llm-to-rt{targets=" +
            llvm::join(options.targets, ",") + "}";
   case Stage::Kernels:
     if (!decoder)
-      return "llm-generate-host-function{mcpu=" + options.mcpu + "}";
+      return "llm-host-function-pipeline";
     return "llm-pack-weights,llm-generate-kernels{mcpu=" + options.mcpu + "}";
   case Stage::Schedule:
     return decoder ? "llm-plan-memory" : "";
@@ -261,7 +261,8 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   if (reproducer)
     reproducer->stage = Stage::Artifact;
   report.notDecoderReason = notDecoderReason(*module);
-  FailureOr<std::vector<CodeObject>> code = compileCodeObjects(*module);
+  FailureOr<std::vector<CodeObject>> code =
+      compileCodeObjects(*module, options.mcpu);
   if (failed(code))
     return failure();
   inputs.code = std::move(*code);

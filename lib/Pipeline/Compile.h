@@ -90,9 +90,15 @@ mlir::FailureOr<CompileReport> compile(const CompileOptions &options,
                                        mlir::MLIRContext &context,
                                        Reproducer *reproducer = nullptr);
 
-/// Compiles the code modules of a lowered module, in their order.
+/// Compiles the code modules of a lowered module, in their order. `mcpu` is for
+/// those that do not name their processor: the generic path's.
 mlir::FailureOr<std::vector<CodeObject>>
-compileCodeObjects(mlir::ModuleOp module);
+compileCodeObjects(mlir::ModuleOp module, llvm::StringRef mcpu = "native");
+
+/// Registers `llm-import-pipeline` (the import and raise stages) and
+/// `llm-cpu-pipeline` (from a raised decoder to one that can be sealed for the
+/// CPU).
+void registerPipelines();
 
 } // namespace llm
 

@@ -9,6 +9,8 @@
 //
 #include "lib/Pipeline/Register.h"
 
+#include "lib/Pipeline/Compile.h"
+
 #include "dialects/Decode/IR/DecodeDialect.h"
 #include "dialects/KV/IR/KVDialect.h"
 #include "dialects/LLM/IR/LLMDialect.h"
@@ -52,6 +54,7 @@ void llm::registerPasses() {
     mlir::llm::registerLLMLLMToRTPasses();
     mlir::llm::registerLLMLLMToLinalgPasses();
     cuda::registerLLMTargetCUDAPasses();
+    registerPipelines();
   });
 }
 

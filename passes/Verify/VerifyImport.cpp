@@ -68,10 +68,14 @@ static LogicalResult verifyImported(ModuleOp module) {
     if (failed(verifyDims(main, "result " + Twine(i), main.getResultTypes()[i],
                           main.getResultAttr(i, kDimsAttr))))
       return failure();
-  for (Operation &op : main.getBody().front().without_terminator())
-    if (!isa_and_nonnull<LLMDialect>(op.getDialect()))
-      return op.emitOpError("is not of the llm dialect, which an imported "
-                            "model is made of");
+  // Control flow (If, Loop, Scan) is imported as scf, its conditions and
+  // counters as scalars taken out of tensors.
+  for (Operation &op : main.getBody().front().without_terminator()) {
+    StringRef dialect = op.getName().getDialectNamespace();
+    if (!llvm::is_contained({"llm", "scf", "tensor", "arith"}, dialect))
+      return op.emitOpError("is neither of the llm dialect nor control flow, "
+                            "which an imported model is made of");
+  }
   return success();
 }
 
