@@ -554,6 +554,9 @@ LogicalResult Graph::importCall(const ::onnx::NodeProto &proto,
       body.omitted.insert(name);
       continue;
     }
+    // A weight keeps its own name. Integers may be parts of one.
+    if (given->tensor && !given->tensor->type.getElementType().isInteger())
+      materialize(*given);
     Binding binding = *given;
     binding.name = name;
     if (failed(bind(body, std::move(binding), [&] { return node.error(); })))
