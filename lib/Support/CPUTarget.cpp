@@ -50,8 +50,15 @@ static FailureOr<llvm::StringSet<>> allFeatures(StringRef mcpu,
   }
   SmallVector<StringRef> names;
   llvm::X86::getFeaturesForCPU(mcpu, names);
-  for (StringRef name : names)
-    all.insert(name.ltrim('+'));
+  // The table leaves out what its entries imply.
+  llvm::StringMap<bool> implied;
+  for (StringRef name : names) {
+    all.insert(name);
+    llvm::X86::updateImpliedFeatures(name, true, implied);
+  }
+  for (const auto &entry : implied)
+    if (entry.second)
+      all.insert(entry.first());
   return all;
 }
 

@@ -101,7 +101,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module) {
   WalkResult left = module.walk([&](Operation *op) {
     if (isa<ModuleOp>(op) || isa<LLVM::LLVMDialect>(op->getDialect()))
       return WalkResult::advance();
-    op->emitError("has no lowering to CPU code");
+    op->emitOpError("has no lowering to CPU code");
     return WalkResult::interrupt();
   });
   return failure(left.wasInterrupted());

@@ -15,11 +15,12 @@
 namespace mlir::llm {
 
 /// Tokens of the tiles, largest first. With AVX-512 12 x 2 accumulators and
-/// with AVX2 3 x 4 leave registers for the weights.
+/// with AVX2 3 x 4 leave registers for the weights; below 4 x 2 the latency of
+/// the chains is what counts.
 static SmallVector<int64_t> tokenTiles(const Emitter &e) {
   if (e.width() >= 16)
-    return {12, 6, 3, 1};
-  return {3, 1};
+    return {12, 8, 4, 2, 1};
+  return {3, 2, 1};
 }
 
 void forTokenTiles(Emitter &e, Value tokens, bool single,

@@ -187,7 +187,7 @@ static Buffer<T> rowOf(const Buffer<T> &rows, int t, int width) {
 TEST(Affine, LinearF32IsTheDenseLinearOfItsValues) {
   constexpr int kMaxRows = 33;
   for (const std::string &cpu : testedCPUs())
-    for (const Affine &w : kWeights) {
+    for (const Affine &w : shapesFor(cpu, kWeights)) {
       Buffer<uint8_t> packed =
           pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
       CompiledKernel kernel("linear", linearParams(w, 0, true), cpu);
@@ -225,7 +225,7 @@ TEST(Affine, LinearF32IsTheDenseLinearOfItsValues) {
 TEST(Affine, LinearInt8AgainstExactSums) {
   constexpr int kMaxRows = 33;
   for (const std::string &cpu : testedCPUs())
-    for (const Affine &w : kWeights) {
+    for (const Affine &w : shapesFor(cpu, kWeights)) {
       Buffer<uint8_t> packed =
           pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
       int groups = w.groups(), width = groups * w.groupSize;

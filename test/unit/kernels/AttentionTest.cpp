@@ -211,13 +211,13 @@ static const Shape kShapes[] = {
     {6, 2, 20, 36},
     {8, 1, 128, 128, 0, 0, "bf16"},
     {4, 2, 16, 16, 70, 0, "f16"},
-    {2, 2, 32, 48, 5, 2.5f},
     {14, 2, 64, 64, 0, 30},
+    {2, 2, 32, 48, 5, 2.5f},
 };
 
 TEST(Attention, AgainstDoubleAnyPageSize) {
   for (const std::string &cpu : testedCPUs())
-    for (const Shape &shape : kShapes) {
+    for (const Shape &shape : shapesFor(cpu, kShapes)) {
       // Prefill of 9 from nothing, one token after 199, a chunk after 60.
       std::vector<Sequence> sequences{makeSequence(shape, 9, 9, 10),
                                       makeSequence(shape, 200, 1, 20),
@@ -253,7 +253,7 @@ TEST(Attention, AgainstDoubleAnyPageSize) {
 // whoever shares the step.
 TEST(Attention, RowInvariance) {
   for (const std::string &cpu : testedCPUs())
-    for (const Shape &shape : kShapes) {
+    for (const Shape &shape : shapesFor(cpu, kShapes)) {
       CompiledKernel kernel("attention", params(shape, 16), cpu);
       Sequence whole = makeSequence(shape, 130, 130, 40);
       int qWidth = shape.heads * shape.size,

@@ -52,6 +52,16 @@ private:
 /// Processors to test: "native", and x86-64-v3 where the host has more.
 std::vector<std::string> testedCPUs();
 
+/// The shapes to test for `cpu`: all on the host's own, every other one for the
+/// second processor, whose code differs in the width of vectors alone.
+template <typename T, size_t N>
+std::vector<T> shapesFor(const std::string &cpu, const T (&shapes)[N]) {
+  std::vector<T> result;
+  for (size_t i = 0; i < N; i += cpu == "native" ? 1 : 2)
+    result.push_back(shapes[i]);
+  return result;
+}
+
 /// 64-byte aligned storage with guard bytes behind it, checked by the
 /// destructor.
 template <typename T> class Buffer {

@@ -38,7 +38,7 @@ TEST(Linear, DenseAgainstDouble) {
   } shapes[] = {{1, 1, false},  {31, 7, true},   {32, 64, false},
                 {33, 65, true}, {100, 83, true}, {172, 64, false}};
   for (const std::string &cpu : testedCPUs())
-    for (auto [n, k, hasBias] : shapes) {
+    for (auto [n, k, hasBias] : shapesFor(cpu, shapes)) {
       CompiledKernel kernel("linear", params(n, k, hasBias), cpu);
       int64_t panels = (n + kBlock - 1) / kBlock;
       Buffer<float> weight = randomFloats(n * k, 1), bias = randomFloats(n, 2);

@@ -1,0 +1,155 @@
+// RUN: llm-opt %s --llm-generate-kernels=mcpu=x86-64-v3 --split-input-file --verify-diagnostics
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{target 'cpu' has no kernel family 'fourier'}}
+  rt.kernel @k family "fourier" params {} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{needs the integer parameter 'dim'}}
+  rt.kernel @k family "rms_norm" params {epsilon = 1.0e-5 : f64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{parameter 'dim' = 0 is outside}}
+  rt.kernel @k family "rms_norm" params {dim = 0 : i64, epsilon = 1.0e-5 : f64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{needs the float parameter 'epsilon'}}
+  rt.kernel @k family "layer_norm" params {dim = 8 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{has no layout: run --llm-pack-weights first}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout is not a panel form of 8 x 9}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 9 : i64,
+    layout = {kind = "panel", n = 8 : i64, k = 8 : i64, type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout needs a kind}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64, layout = {kind = "heap"}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout has bits = 3, not 2, 4 or 8}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 8 : i64, bits = 3 : i64,
+              group_size = 32 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{int8 inputs need groups of a multiple of 8 inputs, not 12}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 24 : i64, accuracy_level = 4 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 24 : i64, bits = 4 : i64,
+              group_size = 12 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{'add' finds 1 values on the stack}}
+  rt.kernel @k family "elementwise" params {width = 8 : i64, ops = ["in0", "add"]} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{unknown elementwise operator 'frobnicate'}}
+  rt.kernel @k family "elementwise" params {width = 8 : i64, ops = ["in0", "frobnicate"]} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{'in2' is not among the inputs}}
+  rt.kernel @k family "elementwise" params {width = 8 : i64, ops = ["in2"], broadcast = [false, true]} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{'ops' leaves no value}}
+  rt.kernel @k family "elementwise" params {width = 8 : i64, ops = []} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{rotary_dim 10 is not an even part of size 8}}
+  rt.kernel @k family "rope" params {heads = 2 : i64, size = 8 : i64, rotary_dim = 10 : i64,
+    interleaved = false, positions = 4 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{9 heads do not share 2 kv heads evenly}}
+  rt.kernel @k family "attention" params {heads = 9 : i64, kv_heads = 2 : i64, size = 8 : i64,
+    value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{needs the parameter 'cache_type': f32, f16 or bf16}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = i8} {
+  }
+}
+
+// -----
+
+// expected-error @below {{is called @cpu, the name of the CPU code module}}
+func.func private @cpu()
+rt.program @p target "cpu" symbols ["T"] {
+  rt.kernel @k family "gather_rows" params {dim = 8 : i64} {
+  }
+}
+
+// -----
+
+// expected-error @below {{holds code for +avx2,+avx512bw,+avx512dq,+avx512f,+avx512vl,+bmi2,+f16c,+fma, cannot add some for +avx2,+bmi2,+f16c,+fma}}
+module @cpu attributes {llm.cpu_target = {cpu = "x86-64-v4", tune = "znver4",
+  features = ["avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma"]}} {
+}
+rt.program @p target "cpu" symbols ["T"] {
+  rt.kernel @k family "gather_rows" params {dim = 8 : i64} {
+  }
+}
