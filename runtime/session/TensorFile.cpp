@@ -157,7 +157,9 @@ private:
   bool fortran = false;
 };
 
-Expected<HostTensor> readNpy(std::span<const std::byte> bytes) {
+} // namespace
+
+Expected<HostTensor> parseNpy(std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()),
                         bytes.size());
   if (text.size() < 10 || text.substr(0, 6) != "\x93NUMPY")
@@ -184,6 +186,8 @@ Expected<HostTensor> readNpy(std::span<const std::byte> bytes) {
   tensor.data.assign(data.begin(), data.end());
   return tensor;
 }
+
+namespace {
 
 //===----------------------------------------------------------------------===//
 // .pb: onnx.TensorProto
@@ -225,7 +229,9 @@ void readTypedData(const tensor::Tensor &proto, HostTensor &result) {
   }
 }
 
-Expected<HostTensor> readPb(std::span<const std::byte> bytes) {
+} // namespace
+
+Expected<HostTensor> parsePb(std::span<const std::byte> bytes) {
   tensor::Tensor proto;
   // Protobuf would print; the failure is reported by us.
   google::protobuf::LogSilencer silencer;
@@ -259,6 +265,8 @@ Expected<HostTensor> readPb(std::span<const std::byte> bytes) {
                                 std::to_string(result.data.size()));
   return result;
 }
+
+namespace {
 
 bool endsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() &&
@@ -294,9 +302,9 @@ Expected<HostTensor> readTensor(const std::string &path) {
   return catchExceptions([&]() -> Expected<HostTensor> {
     LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
     if (endsWith(path, ".npy"))
-      return readNpy(file.bytes()).withContext(path);
+      return parseNpy(file.bytes()).withContext(path);
     if (endsWith(path, ".pb"))
-      return readPb(file.bytes()).withContext(path);
+      return parsePb(file.bytes()).withContext(path);
     return Status::invalidInput(path + ": a tensor's file ends in .npy or .pb");
   });
 }

@@ -40,6 +40,10 @@ Expected<int64_t> elementCount(std::span<const int64_t> dims);
 /// with its data inside). InvalidInput names the file and what is wrong.
 Expected<HostTensor> readTensor(const std::string &path);
 
+/// The same from bytes: a whole .npy file, or a whole .pb file.
+Expected<HostTensor> parseNpy(std::span<const std::byte> bytes);
+Expected<HostTensor> parsePb(std::span<const std::byte> bytes);
+
 /// NumPy has a type for it.
 bool hasNpyType(artifact::ElementType type);
 

@@ -55,6 +55,7 @@ public:
   /// What a kernel may rely on.
   Status run(std::span<const DispatchCall> calls, int64_t *) override {
     for (const DispatchCall &call : calls) {
+      ++callsSeen;
       check(call.function && call.grid > 0);
       check(call.buffers.size() == call.bytes.size());
       for (size_t i = 0; i < call.buffers.size(); ++i)
@@ -68,6 +69,7 @@ public:
     }
     return Status::success();
   }
+  static inline uint64_t callsSeen = 0;
 };
 
 void resolve(const std::shared_ptr<const Artifact> &artifact) {
@@ -163,6 +165,17 @@ std::string goodManifest(unsigned seed) {
 }
 
 } // namespace
+
+/// A good manifest gets through to the calls: else this tests nothing.
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    std::string good = goodManifest(seed);
+    uint64_t before = AnyDevice::callsSeen;
+    readManifest(reinterpret_cast<const uint8_t *>(good.data()), good.size());
+    check(AnyDevice::callsSeen > before);
+  }
+  return 0;
+}
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
                                           size_t maxSize, unsigned seed) {
