@@ -6,13 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Target/CUDA/EmulatorLowering.h"
 
-#include "lib/Target/CUDA/EmulatorTable.h"
+#include "lib/Target/CUDA/KernelLowering.h"
 #include "lib/Target/CUDA/LowerGPUModule.h"
 #include "llm/ABI/emulator.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -24,62 +21,6 @@ namespace llm::cuda {
 /// Shared variables that an instruction may need aligned further than their
 /// elements are; the alignment that the runtime gives shared memory.
 static constexpr uint64_t kSharedAlignment = 1024;
-
-namespace {
-/// Where a pointer points, as far as the code shows.
-struct Pointee {
-  int32_t space;  ///< operand, or llm_emulator_space
-  bool isPrivate; ///< the thread's own stack: needs no check
-};
-
-/// Rewrites one kernel.
-class KernelLowering {
-public:
-  KernelLowering(LLVM::LLVMFuncOp func, const EmulatorTypes &types,
-                 const llvm::StringMap<uint64_t> &sharedOffsets)
-      : func(func), types(types), sharedOffsets(sharedOffsets),
-        b(func.getLoc(), func.getContext()) {}
-
-  LogicalResult run();
-  EmulatorKernel description;
-
-private:
-  Pointee trace(Value pointer) const;
-  uint32_t addSite(Operation *op, EmulatorSite info);
-  uint32_t addSite(Operation *op) { return addSite(op, {}); }
-  Value call(EmulatorFunction function, ValueRange arguments);
-  Value slot(Type type, int64_t count);
-  Value spill(ValueRange values);
-  Value integer(int64_t value) {
-    return LLVM::ConstantOp::create(b, b.getI32IntegerAttr(value));
-  }
-  Value asWord(Value value);
-  Value fromWord(Value word, Type type);
-
-  void checkAccess(Operation *op, Value pointer, Type type, int32_t access,
-                   std::optional<uint64_t> alignment);
-  LogicalResult lower(Operation *op);
-  LogicalResult lowerBarrier(NVVM::BarrierOp op);
-  LogicalResult lowerShuffle(NVVM::ShflOp op);
-  LogicalResult lowerReduce(NVVM::ReduxOp op);
-  LogicalResult lowerVote(NVVM::VoteSyncOp op);
-  LogicalResult lowerLoadMatrix(NVVM::LdMatrixOp op);
-  LogicalResult lowerMultiply(NVVM::MmaOp op);
-  LogicalResult lowerCopy(NVVM::CpAsyncOp op);
-  void replace(Operation *op, Value value) {
-    op->getResult(0).replaceAllUsesWith(value);
-    op->erase();
-  }
-
-  LLVM::LLVMFuncOp func;
-  const EmulatorTypes &types;
-  const llvm::StringMap<uint64_t> &sharedOffsets;
-  ImplicitLocOpBuilder b;
-  llvm::DenseMap<Value, int32_t> operands; ///< pointer arguments
-  llvm::DenseMap<Operation *, Pointee> pointees;
-  Value api, thread;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Helpers
@@ -174,7 +115,7 @@ void KernelLowering::checkAccess(Operation *op, Value pointer, Type type,
 }
 
 //===----------------------------------------------------------------------===//
-// Operations over several threads
+// The walk
 //===----------------------------------------------------------------------===//
 
 /// -1 for a register that the emulator does not have.
@@ -197,138 +138,6 @@ static int32_t lookupRegister(StringRef name) {
       .Case("warpsize", LLM_EMULATOR_WARP_SIZE)
       .Default(-1);
 }
-
-LogicalResult KernelLowering::lowerBarrier(NVVM::BarrierOp op) {
-  if (op.getReductionOp())
-    return op.emitError("barriers with a reduction are not emulated");
-  if (op.getNumberOfThreads())
-    return op.emitError("barriers of a part of the block are not emulated");
-  Value id = op.getBarrierId();
-  call(EmulatorFunction::barrier,
-       {integer(addSite(op)), id ? id : integer(0)});
-  op.erase();
-  return success();
-}
-
-LogicalResult KernelLowering::lowerShuffle(NVVM::ShflOp op) {
-  static_assert(
-      static_cast<int>(NVVM::ShflKind::bfly) == LLM_EMULATOR_SHUFFLE_XOR &&
-      static_cast<int>(NVVM::ShflKind::idx) == LLM_EMULATOR_SHUFFLE_INDEX);
-  Value valid = slot(b.getI32Type(), 1);
-  Value word =
-      call(EmulatorFunction::shuffle,
-           {integer(addSite(op)), integer(static_cast<int32_t>(op.getKind())),
-            op.getThreadMask(), asWord(op.getVal()), op.getOffset(),
-            op.getMaskAndClamp(), valid});
-  Value value = fromWord(word, op.getVal().getType());
-  if (auto pair = dyn_cast<LLVM::LLVMStructType>(op.getType())) {
-    Value flag = LLVM::TruncOp::create(
-        b, b.getI1Type(), LLVM::LoadOp::create(b, b.getI32Type(), valid));
-    Value both = LLVM::UndefOp::create(b, pair);
-    both = LLVM::InsertValueOp::create(b, both, value, ArrayRef<int64_t>{0});
-    value = LLVM::InsertValueOp::create(b, both, flag, ArrayRef<int64_t>{1});
-  }
-  replace(op, value);
-  return success();
-}
-
-LogicalResult KernelLowering::lowerReduce(NVVM::ReduxOp op) {
-  static_assert(
-      static_cast<int>(NVVM::ReduxKind::ADD) == LLM_EMULATOR_REDUCE_ADD + 1 &&
-      static_cast<int>(NVVM::ReduxKind::XOR) == LLM_EMULATOR_REDUCE_XOR + 1);
-  if (!op.getType().isInteger(32))
-    return op.emitError("redux.sync of floats is not emulated");
-  replace(op, call(EmulatorFunction::reduce,
-                   {integer(addSite(op)),
-                    integer(static_cast<int32_t>(op.getKind()) - 1),
-                    op.getMaskAndClamp(), op.getVal()}));
-  return success();
-}
-
-LogicalResult KernelLowering::lowerVote(NVVM::VoteSyncOp op) {
-  int32_t kind = 0;
-  switch (op.getKind()) {
-  case NVVM::VoteSyncKind::any:
-    kind = LLM_EMULATOR_VOTE_ANY;
-    break;
-  case NVVM::VoteSyncKind::all:
-    kind = LLM_EMULATOR_VOTE_ALL;
-    break;
-  case NVVM::VoteSyncKind::uni:
-    kind = LLM_EMULATOR_VOTE_UNI;
-    break;
-  case NVVM::VoteSyncKind::ballot:
-    kind = LLM_EMULATOR_VOTE_BALLOT;
-    break;
-  }
-  Value predicate = LLVM::ZExtOp::create(b, b.getI32Type(), op.getPred());
-  replace(op, fromWord(call(EmulatorFunction::vote,
-                            {integer(addSite(op)), integer(kind), op.getMask(),
-                             predicate}),
-                       op.getType()));
-  return success();
-}
-
-LogicalResult KernelLowering::lowerLoadMatrix(NVVM::LdMatrixOp op) {
-  auto shape = op.getShape();
-  if (shape.getM() != 8 || shape.getN() != 8 ||
-      op.getEltType() != NVVM::LdStMatrixEltType::B16)
-    return op.emitError("only 8 x 8 matrices of 16 bits are emulated");
-  EmulatorSite info;
-  info.space = LLM_EMULATOR_SHARED;
-  info.access = LLM_EMULATOR_READ;
-  info.bytes = info.alignment = 16;
-  int32_t count = op.getNum();
-  Value out = slot(b.getI32Type(), count);
-  call(EmulatorFunction::loadMatrix,
-       {integer(addSite(op, std::move(info))), out, op.getPtr(), integer(count),
-        integer(op.getLayout() == NVVM::MMALayout::col)});
-  replace(op, LLVM::LoadOp::create(b, op.getType(), out));
-  return success();
-}
-
-LogicalResult KernelLowering::lowerMultiply(NVVM::MmaOp op) {
-  auto shape = op.getShape();
-  auto type = op.getMultiplicandAPtxType();
-  auto result = dyn_cast<LLVM::LLVMStructType>(op.getType());
-  bool f32 = result && result.getBody().size() == 4 &&
-             llvm::all_of(result.getBody(), [](Type t) { return t.isF32(); }) &&
-             op.getOperandC().size() == 4 &&
-             op.getOperandC()[0].getType().isF32();
-  bool half = type && op.getMultiplicandBPtxType() == type &&
-              (*type == NVVM::MMATypes::f16 || *type == NVVM::MMATypes::bf16);
-  if (shape.getM() != 16 || shape.getN() != 8 || shape.getK() != 16 || !f32 ||
-      !half || op.getLayoutA() != NVVM::MMALayout::row ||
-      op.getLayoutB() != NVVM::MMALayout::col)
-    return op.emitError("only mma.sync m16n8k16 of f16 or bf16, row times "
-                        "column into f32, is emulated");
-  Value d = slot(b.getF32Type(), 4);
-  call(EmulatorFunction::multiplyMatrix,
-       {integer(addSite(op)),
-        integer(*type == NVVM::MMATypes::f16 ? LLM_EMULATOR_MATRIX_F16
-                                             : LLM_EMULATOR_MATRIX_BF16),
-        d, spill(op.getOperandA()), spill(op.getOperandB()),
-        spill(op.getOperandC())});
-  replace(op, LLVM::LoadOp::create(b, op.getType(), d));
-  return success();
-}
-
-LogicalResult KernelLowering::lowerCopy(NVVM::CpAsyncOp op) {
-  EmulatorSite info;
-  info.space = pointees.lookup(op).space;
-  info.access = LLM_EMULATOR_READ;
-  info.bytes = info.alignment = op.getSize();
-  Value size = integer(op.getSize());
-  call(EmulatorFunction::copyAsync,
-       {integer(addSite(op, std::move(info))), op.getDst(), op.getSrc(), size,
-        op.getCpSize() ? op.getCpSize() : size});
-  op.erase();
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// The walk
-//===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lower(Operation *op) {
   b.setLoc(op->getLoc());

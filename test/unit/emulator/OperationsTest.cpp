@@ -223,6 +223,85 @@ TEST(Emulator, MatricesAndAsynchronousCopies) {
     }
 }
 
+TEST(Emulator, MatricesOfBF16) {
+  // Fragments straight from memory: words of lane l at 4 l (a, c, d) and 2 l.
+  std::string loads;
+  for (int i = 0; i < 4; ++i) {
+    std::string n = std::to_string(i);
+    loads += "%i" + n + " = arith.constant " + n + " : index\n" + "%ai" + n +
+             " = arith.addi %four, %i" + n + " : index\n" + "%a" + n +
+             " = memref.load %a[%ai" + n +
+             "] : memref<128xi32, #gpu.address_space<global>>\n" + "%c" + n +
+             " = memref.load %c[%ai" + n +
+             "] : memref<128xf32, #gpu.address_space<global>>\n";
+    if (i < 2)
+      loads += "%bi" + n + " = arith.addi %two, %i" + n + " : index\n%b" + n +
+               " = memref.load %b[%bi" + n +
+               "] : memref<64xi32, #gpu.address_space<global>>\n";
+  }
+  std::string stores;
+  for (int i = 0; i < 4; ++i) {
+    std::string n = std::to_string(i);
+    stores += "%d" + n + " = llvm.extractvalue %p[" + n +
+              "] : !llvm.struct<(f32, f32, f32, f32)>\nmemref.store %d" + n +
+              ", %d[%ai" + n +
+              "] : memref<128xf32, #gpu.address_space<global>>\n";
+  }
+  EmulatedKernel kernel = EmulatedKernel::parse(
+      R"(gpu.module @m {
+  gpu.func @k(%a: memref<128xi32, #gpu.address_space<global>>,
+              %b: memref<64xi32, #gpu.address_space<global>>,
+              %c: memref<128xf32, #gpu.address_space<global>>,
+              %d: memref<128xf32, #gpu.address_space<global>>)
+      kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %lane = gpu.lane_id
+    %k2 = arith.constant 2 : index
+    %k4 = arith.constant 4 : index
+    %two = arith.muli %lane, %k2 : index
+    %four = arith.muli %lane, %k4 : index
+    )" +
+      loads +
+      R"(%p = nvvm.mma.sync A[%a0, %a1, %a2, %a3] B[%b0, %b1] C[%c0, %c1, %c2, %c3]
+      {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>,
+       multiplicandAPtxType = #nvvm.mma_type<bf16>,
+       multiplicandBPtxType = #nvvm.mma_type<bf16>,
+       shape = #nvvm.shape<m = 16, n = 8, k = 16>}
+      : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+    )" +
+      stores + "gpu.return\n}\n}");
+  // Small integers are exact in bf16.
+  auto a = [](int m, int k) { return (m * 7 + k * 3) % 17 - 8; };
+  auto b = [](int k, int n) { return (k * 5 + n * 11) % 13 - 6; };
+  auto c = [](int m, int n) { return m * 8 + n; };
+  auto pair = [](float low, float high) {
+    return uint32_t(BFloat16(low).bits) | uint32_t(BFloat16(high).bits) << 16;
+  };
+  Buffer<uint32_t> fa(128), fb(64);
+  Buffer<float> fc(128), fd(128, NAN);
+  for (int lane = 0; lane < 32; ++lane) {
+    int group = lane / 4, column = lane % 4 * 2;
+    for (int i = 0; i < 4; ++i) {
+      int m = group + (i & 1) * 8, k = column + (i >> 1) * 8;
+      fa[lane * 4 + i] = pair(a(m, k), a(m, k + 1));
+      fc[lane * 4 + i] = c(group + (i >> 1) * 8, column + (i & 1));
+    }
+    for (int i = 0; i < 2; ++i)
+      fb[lane * 2 + i] =
+          pair(b(column + i * 8, group), b(column + i * 8 + 1, group));
+  }
+  auto finding = kernel.launch(
+      1, {operand(fa), operand(fb), operand(fc), operand(fd)}, 3, {});
+  ASSERT_FALSE(finding) << finding->toString();
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      int m = lane / 4 + (i >> 1) * 8, n = lane % 4 * 2 + (i & 1);
+      int want = c(m, n);
+      for (int k = 0; k < 16; ++k)
+        want += a(m, k) * b(k, n);
+      EXPECT_EQ(fd[lane * 4 + i], want) << m << ", " << n;
+    }
+}
+
 TEST(Emulator, CopiesThatAreNotWaitedFor) {
   EmulatedKernel kernel = EmulatedKernel::parse(
       matrixKernel(std::string(kAll) + "nvvm.bar.warp.sync %all : i32"));
