@@ -188,9 +188,9 @@ Status Session::bind(const Symbols &largest) {
   LLM_ASSIGN_OR_RETURN(arena,
                        Allocation::create(static_cast<uint64_t>(arenaBytes)));
   LLM_ASSIGN_OR_RETURN(
-      logits, Allocation::create(
-                  static_cast<uint64_t>(largest[Symbols::R]) *
-                  static_cast<uint64_t>(vocabularySize()) * sizeof(float)));
+      logits, Allocation::create(static_cast<uint64_t>(largest[Symbols::R]) *
+                                 static_cast<uint64_t>(vocabularySize()) *
+                                 sizeof(float)));
   bool hasLogits = false;
   auto lookup = [&](const artifact::Buffer &buffer) -> Expected<BufferRef> {
     if (buffer.lifetime() == artifact::Buffer::STATE) {
