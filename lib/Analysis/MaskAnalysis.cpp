@@ -153,6 +153,8 @@ Result Reader::whenNonZero(const Element *e, bool value) {
   if (std::optional<double> number = e->getNumber())
     return constant((*number != 0) == value);
   switch (e->kind) {
+  case Kind::integer: // Of indices: not zero is no single inequality.
+    return std::nullopt;
   case Kind::load: {
     if (!value)
       return std::nullopt;

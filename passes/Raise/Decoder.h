@@ -49,8 +49,8 @@ struct DecoderGraph {
   SymbolicExpr batch, seq;
   llvm::MapVector<Operation *, CachedAttention> attentions; ///< In order.
   llvm::DenseSet<Operation *> reachable; ///< Ops that compute per token.
-  /// Values that read the step's positions instead, with the slots before the
-  /// first token (that of the attention they feed, or 0).
+  llvm::DenseSet<Value> constants; ///< Computed from weights and constants.
+  /// Values that read the step's positions instead.
   llvm::DenseSet<Value> positions;
   int64_t vocabulary = 0;
   int64_t maxContext = 0; ///< Rows of the shortest position table; 0: no limit.

@@ -35,6 +35,7 @@ private:
     refusal.reason = reason.str();
     return failure();
   }
+  bool isConstant(Value value) const { return graph.constants.contains(value); }
   LogicalResult classifyResults();
   LogicalResult collect();
   LogicalResult findTokens();
@@ -111,7 +112,7 @@ LogicalResult Recognizer::collect() {
     else if (!isa<EmbeddingOp>(op))
       llvm::append_range(data, op->getOperands());
     for (Value value : data) {
-      if (isModelConstant(value))
+      if (isConstant(value))
         continue;
       Operation *producer = value.getDefiningOp();
       if (!producer)
@@ -174,7 +175,7 @@ LogicalResult Recognizer::findTokens() {
 
 LogicalResult Recognizer::readPositions(Operation *op, Value positions,
                                         Value table, bool required) {
-  if (positions) {
+  if (positions && !graph.positions.contains(positions)) {
     SymbolicExpr past(0);
     for (auto &[_, attention] : graph.attentions)
       if (attention.pastKey) {
@@ -189,10 +190,10 @@ LogicalResult Recognizer::readPositions(Operation *op, Value positions,
                         "places in their sequences");
     graph.positions.insert(positions);
     graph.positions.insert(indices);
-  } else if (required) {
+  } else if (!positions && required) {
     return refuse(op, "its cos and sin are not rows of a table");
   }
-  if (!isModelConstant(table))
+  if (!isConstant(table))
     return refuse(op, "its table is no weight");
   int64_t rows = tensorOf(table).getDimSize(0);
   if (!graph.maxContext || rows < graph.maxContext)
@@ -323,7 +324,7 @@ LogicalResult Recognizer::readGroupQuery(GroupQueryAttentionOp op,
       out.cosTable || isa_and_nonnull<RopeOp>(op.getKey().getDefiningOp());
   if (op.getAttentionBias())
     return refuse(op, "it adds a bias to its scores");
-  if (out.sink && !isModelConstant(out.sink))
+  if (out.sink && !isConstant(out.sink))
     return refuse(op, "its sink is no weight");
   if (!isCountLessOne(op.getSeqlensK()))
     return refuse(op, "its sequence lengths are not the number of ones in each "
@@ -377,6 +378,12 @@ void Recognizer::assignGroups() {
 
 LogicalResult Recognizer::run() {
   graph.func = func;
+  for (Operation &op : func.getBody().front())
+    if (isa<GetWeightOp, ConstantOp>(op) ||
+        (op.getNumOperands() > 0 && isMemoryEffectFree(&op) &&
+         llvm::all_of(op.getOperands(),
+                      [&](Value v) { return isConstant(v); })))
+      graph.constants.insert_range(op.getResults());
   if (failed(classifyResults()) || failed(collect()))
     return failure();
   for (auto &[op, attention] : graph.attentions) {

@@ -71,6 +71,7 @@ private:
     return axis < 0 ? axis : *a - 1;
   }
   bool isToken(Value value) { return map.contains(value); }
+  bool isConstant(Value value) { return graph.constants.contains(value); }
 
   DecoderGraph &graph;
   SymbolicShape &shapes;
@@ -244,11 +245,11 @@ LogicalResult TokenWriter::writeShifted(Operation *op) {
   };
   SmallVector<Value> operands{map.lookup(source)};
   for (Value operand : op->getOperands().drop_front()) {
-    if (!isa<ConcatOp>(op) && !isModelConstant(operand))
+    if (!isa<ConcatOp>(op) && !isConstant(operand))
       return refuse(op, "an operand is computed at run time");
-    operands.push_back(isToken(operand)           ? map.lookup(operand)
-                       : isModelConstant(operand) ? constant(operand)
-                                                  : Value());
+    operands.push_back(isToken(operand)      ? map.lookup(operand)
+                       : isConstant(operand) ? constant(operand)
+                                             : Value());
     if (!operands.back() || (isa<ConcatOp>(op) && !isToken(operand)))
       return refuse(op, "an operand is not one for each token");
   }
@@ -356,8 +357,8 @@ LogicalResult TokenWriter::write(Operation *op) {
       return refuse(op, "its result is not [batch, seq, ...]");
   }
   if (auto linear = dyn_cast<LinearOp>(op)) {
-    if (!isToken(linear.getInput()) || !isModelConstant(linear.getWeight()) ||
-        (linear.getBias() && !isModelConstant(linear.getBias())))
+    if (!isToken(linear.getInput()) || !isConstant(linear.getWeight()) ||
+        (linear.getBias() && !isConstant(linear.getBias())))
       return refuse(op, "its weight is computed at run time");
     map.map(op->getResult(0),
             LinearOp::create(

@@ -150,6 +150,13 @@ TEST(MaskAnalysis, DisjunctionIsRefused) {
   EXPECT_FALSE(meaning);
 }
 
+TEST(MaskAnalysis, IndicesAsConditionsAreRefused) {
+  // All slots but the first.
+  EXPECT_FALSE(meaningOf(R"mlir(
+      %b = llm.cast %k2 {test.name = "mask"} : tensor<1x?xi64> -> tensor<1x?xi1>
+)mlir"));
+}
+
 TEST(MaskAnalysis, BiasIsRefused) {
   std::string reason;
   auto meaning = meaningOf(R"mlir(
