@@ -242,6 +242,32 @@ moveOnes(ArrayRef<SymbolicExpr> from, ArrayRef<SymbolicExpr> to,
   return out;
 }
 
+/// The indices of the operand of a reshape that merges the last two dimensions,
+/// [.., m, n] to [.., m * n]; nullopt where it does not, or the last index is
+/// not n * q + r for a q without symbols' remainders.
+static std::optional<SmallVector<SymbolicExpr>>
+splitLast(ArrayRef<SymbolicExpr> from, ArrayRef<SymbolicExpr> to,
+          ArrayRef<SymbolicExpr> indices) {
+  if (from.size() < 2 || from.size() != to.size() + 1 ||
+      from.drop_back(2) != to.drop_back(1) ||
+      from[from.size() - 2] * from.back() != to.back())
+    return std::nullopt;
+  std::optional<int64_t> n = from.back().getConstant();
+  if (!n || *n <= 0)
+    return std::nullopt;
+  SmallVector<SymbolicExpr> out(indices.drop_back());
+  for (int64_t r = 0; r < std::min<int64_t>(*n, 8); ++r) {
+    SymbolicExpr quotient =
+        (indices.back() - SymbolicExpr(r)).dividedBy(SymbolicExpr(*n));
+    if (!quotient.isKnown())
+      continue;
+    out.push_back(quotient);
+    out.push_back(r);
+    return out;
+  }
+  return std::nullopt;
+}
+
 const Element *ElementAnalysis::compute(Value value,
                                         ArrayRef<SymbolicExpr> indices) {
   auto load = [&] {
@@ -309,7 +335,11 @@ const Element *ElementAnalysis::compute(Value value,
       })
       .Case<UnsqueezeOp, SqueezeOp>(
           [&](auto op) { return move(op.getInput()); })
-      .Case<ReshapeOp>([&](ReshapeOp op) { return move(op.getInput()); })
+      .Case<ReshapeOp>([&](ReshapeOp op) {
+        auto merged = splitLast(shapes.getDims(op.getInput()),
+                                shapes.getDims(value), indices);
+        return merged ? at(op.getInput(), *merged) : move(op.getInput());
+      })
       .Case<ExpandOp>([&](ExpandOp op) {
         return at(op.getInput(), operandIndices(op.getInput(), indices));
       })
@@ -382,15 +412,25 @@ const Element *ElementAnalysis::compute(Value value,
       })
       .Case<ConcatOp>([&](ConcatOp op) {
         size_t axis = *normalizeAxis(op.getAxis(), indices.size());
-        // index < size of the first: the first, else the rest.
+        // index < size of the first: the first, else the rest; where the ranges
+        // of the indices tell, only the part that it is.
         SymbolicExpr begin(0);
         SmallVector<std::pair<SymbolicExpr, const Element *>> parts;
         for (Value input : op.getInputs()) {
-          SmallVector<SymbolicExpr> inner(indices);
-          inner[axis] = indices[axis] - begin;
-          begin = begin + shapes.getDim(input, axis);
-          parts.emplace_back(begin, at(input, inner));
+          SymbolicExpr end = begin + shapes.getDim(input, axis);
+          bool before = isNonNegative(indices[axis] - end);
+          bool last = isNonNegative(end - indices[axis] - SymbolicExpr(1));
+          if (!before) {
+            SmallVector<SymbolicExpr> inner(indices);
+            inner[axis] = indices[axis] - begin;
+            parts.emplace_back(end, at(input, inner));
+          }
+          begin = end;
+          if (last)
+            break;
         }
+        if (parts.empty())
+          return unknown();
         const Element *result = parts.back().second;
         for (auto &[end, element] : llvm::reverse(ArrayRef(parts).drop_back()))
           result =
@@ -416,6 +456,22 @@ const Element *ElementAnalysis::compute(Value value,
                                     integer(row + diagonal));
         return make3(Kind::select, keep, at(op.getInput(), indices),
                      integer(0));
+      })
+      .Case<MatMulOp>([&](MatMulOp op) {
+        // An outer product: nothing is summed.
+        ArrayRef<SymbolicExpr> a = shapes.getDims(op.getLhs());
+        ArrayRef<SymbolicExpr> b = shapes.getDims(op.getRhs());
+        SymbolicExpr one(1);
+        if (a.size() < 2 || b.size() < 2 || a.back() != one ||
+            b[b.size() - 2] != one)
+          return unknown();
+        auto side = [&](Value operand, bool left) {
+          SmallVector<SymbolicExpr> inner = operandIndices(operand, indices);
+          inner[inner.size() - (left ? 1 : 2)] = SymbolicExpr(0);
+          return at(operand, inner);
+        };
+        return compare(Kind::mul, side(op.getLhs(), true),
+                       side(op.getRhs(), false));
       })
       .Case<WhereOp>([&](WhereOp op) {
         auto operand = [&](Value v) {

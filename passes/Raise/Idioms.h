@@ -20,8 +20,10 @@ namespace mlir::llm {
 
 /// RMS and layer normalization over the last axis, with their scale.
 unsigned raiseNorms(func::FuncOp func, SymbolicShape &shapes);
-/// Rotary embeddings by rows of tables.
-unsigned raiseRopes(func::FuncOp func, SymbolicShape &shapes);
+/// Rotary embeddings. Where cos and sin are computed from positions, tables of
+/// `maxPositions` rows are made.
+unsigned raiseRopes(func::FuncOp func, SymbolicShape &shapes,
+                    int64_t maxPositions);
 /// softmax(q k + mask) v with caches that are concatenated.
 unsigned raiseAttentions(func::FuncOp func, SymbolicShape &shapes);
 /// x * sigmoid(x), and GELU in its three forms.

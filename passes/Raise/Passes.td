@@ -66,7 +66,9 @@ def RaiseIdiomsPass : Pass<"llm-raise-idioms", "::mlir::ModuleOp"> {
     [batch, 1, 1, slots] of the padding argument. (A query that sees nothing then
     yields 0, where an additive mask of large numbers averages all values;
     only padding rows are like that.) Ops are put in the order in which the
-    results need them. So a model gives the same text whether it was exported
+    results need them. Where a model computes cos and sin from positions, tables
+    of `max-positions` rows take their place, computed in f32 as the model does;
+    they bound the context. So a model gives the same text whether it was exported
     with composites or without.
 
     Before:
@@ -82,6 +84,10 @@ def RaiseIdiomsPass : Pass<"llm-raise-idioms", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::llm::LLMDialect"];
+  let options = [
+    Option<"maxPositions", "max-positions", "int64_t", "8192",
+           "Rows of the cos and sin tables that are made where a model has none">
+  ];
   let statistics = [
     Statistic<"numNorms", "norms", "RMS and layer norms found">,
     Statistic<"numActivations", "activations", "SiLU and GELU found">,

@@ -40,20 +40,11 @@ Value mlir::llm::asWeight(OpBuilder &builder, Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   if (!constant || !isa<FloatType>(tensorOf(value).getElementType()))
     return {};
-  auto module = constant->getParentOfType<ModuleOp>();
-  SymbolTable table(module);
-  auto component = ComponentAttr::get(builder.getContext(), "data",
-                                      tensorOf(value), constant.getValue());
-  OpBuilder atModule(module.getContext());
-  atModule.setInsertionPointToStart(module.getBody());
-  auto weight = WeightOp::create(
-      atModule, constant.getLoc(), "constant", tensorOf(value),
-      DenseFormatAttr::get(builder.getContext(), component), StringAttr());
-  StringAttr name = table.insert(weight);
-  // Beside the constant, so that it dominates whatever used that.
-  OpBuilder beside(constant);
-  Value result = GetWeightOp::create(beside, constant.getLoc(), tensorOf(value),
-                                     FlatSymbolRefAttr::get(name));
+  auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+  if (!elements)
+    return {};
+  Value result = createWeight(constant->getParentOfType<func::FuncOp>(),
+                              constant.getLoc(), "constant", elements);
   value.replaceAllUsesWith(result);
   return result;
 }
@@ -72,7 +63,15 @@ static void sortWeights(ModuleOp module) {
 
 namespace {
 struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
+  using RaiseIdiomsPassBase::RaiseIdiomsPassBase;
+
   void runOnOperation() override {
+    if (maxPositions <= 0 || maxPositions > (1 << 24)) {
+      emitError(getOperation().getLoc(),
+                "max-positions must be from 1 to 16777216, got ")
+          << maxPositions.getValue();
+      return signalPassFailure();
+    }
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>()) {
       if (func.isDeclaration() || !func.getBody().hasOneBlock())
         continue;
@@ -82,7 +81,7 @@ struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
         numActivations += raiseActivations(func, shapes);
         numEmbeddings += raiseEmbeddings(func, shapes);
         numLinears += raiseLinears(func, shapes);
-        numRopes += raiseRopes(func, shapes);
+        numRopes += raiseRopes(func, shapes, maxPositions);
         numAttentions += raiseAttentions(func, shapes);
         numMasks += raiseMasks(func, shapes);
         numFlattened += flattenHeads(func, shapes);

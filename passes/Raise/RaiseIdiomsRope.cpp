@@ -5,23 +5,24 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Raise/Idioms.h"
+#include "passes/Raise/RopeTables.h"
 
 using namespace mlir;
 using namespace mlir::llm;
 
 namespace {
-/// One of cos and sin: rows [batch, seq, rotary / 2], each number used for both
-/// elements of a pair.
-struct Rows {
-  Value value;
-  bool headsFirst = false; ///< Broadcast over [batch, heads, seq, size].
-  bool interleaved = false;
-};
-
 /// A tensor rotated by a quarter turn: (-x2, x1).
 struct Quarter {
   Value input;
   bool interleaved = false;
+};
+
+/// A whole rotation of `input`, [batch, heads, seq, size] or [batch, seq,
+/// heads, size]; cos and sin broadcast to it, or to half of it.
+struct Rotation {
+  Value input, cos, sin;
+  bool interleaved = false;
+  bool doubled = false; ///< cos and sin hold each number for both of a pair.
 };
 } // namespace
 
@@ -146,73 +147,6 @@ static std::optional<Quarter> matchQuarter(Value value, SymbolicShape &shapes) {
   return Quarter{first->whole, interleaved};
 }
 
-/// Rows behind what spreads them over heads: casts, a dimension of 1 for the
-/// heads, an expansion.
-static std::optional<Rows> matchSpread(Value value, Value like,
-                                       SymbolicShape &shapes) {
-  SmallVector<SymbolicExpr> x(shapes.getDims(like));
-  Rows rows;
-  rows.value = skipFloatCasts(value);
-  while (Operation *op = rows.value.getDefiningOp()) {
-    if (!isa<ExpandOp>(op))
-      break;
-    rows.value = skipFloatCasts(op->getOperand(0));
-  }
-  SmallVector<SymbolicExpr> dims(shapes.getDims(rows.value));
-  if (x.size() != 4 || dims.size() < 3 || dims.size() > 4)
-    return std::nullopt;
-  if (dims.size() == 3) // [batch or 1, seq, size] would meet heads; only
-    dims.insert(dims.begin(), SymbolicExpr(1)); // [1, seq, size] fits.
-  SymbolicExpr one(1);
-  if (dims[1] == one && dims[2] == x[2] && dims[2] != one)
-    rows.headsFirst = true;
-  else if (dims[2] == one && dims[1] == x[1] && dims[1] != one)
-    rows.headsFirst = false;
-  else
-    return std::nullopt;
-  // Back to [batch, seq, size].
-  while (tensorOf(rows.value).getRank() == 4) {
-    Operation *op = rows.value.getDefiningOp();
-    if (!op || !isa<UnsqueezeOp, ReshapeOp>(op))
-      return std::nullopt;
-    Value inner = op->getOperand(0);
-    SmallVector<SymbolicExpr> wanted(dims);
-    wanted.erase(wanted.begin() + (rows.headsFirst ? 1 : 2));
-    if (shapes.getDims(inner) != ArrayRef<SymbolicExpr>(wanted) &&
-        tensorOf(inner).getRank() != 4)
-      return std::nullopt;
-    rows.value = skipFloatCasts(inner);
-  }
-  return rows;
-}
-
-/// Rows that hold each number twice, as the half that is doubled.
-static bool halve(Rows &rows, bool interleaved, SymbolicShape &shapes) {
-  Value a, b;
-  bool stacked;
-  if (!matchJoin(rows.value, shapes, a, b, stacked) || a != b ||
-      stacked != interleaved)
-    return false;
-  rows.value = skipFloatCasts(a);
-  rows.interleaved = stacked;
-  return true;
-}
-
-static bool areRows(Value cos, Value sin) {
-  auto c = cos.getDefiningOp<EmbeddingOp>(),
-       s = sin.getDefiningOp<EmbeddingOp>();
-  return c && s && c.getIndices() == s.getIndices();
-}
-
-namespace {
-/// A whole rotation of `input`.
-struct Rotation {
-  Value input;
-  Rows cos, sin;
-  bool interleaved = false;
-};
-} // namespace
-
 /// x * cos + quarter(x) * sin.
 static std::optional<Rotation> matchSum(AddOp add, SymbolicShape &shapes) {
   for (auto [left, right] : {std::pair(add.getLhs(), add.getRhs()),
@@ -232,13 +166,7 @@ static std::optional<Rotation> matchSum(AddOp add, SymbolicShape &shapes) {
                                                            : Value();
       if (!cos)
         continue;
-      std::optional<Rows> c = matchSpread(cos, x, shapes),
-                          s = matchSpread(sin, x, shapes);
-      if (!c || !s || c->headsFirst != s->headsFirst ||
-          !halve(*c, quarter->interleaved, shapes) ||
-          !halve(*s, quarter->interleaved, shapes))
-        continue;
-      return Rotation{x, *c, *s, quarter->interleaved};
+      return Rotation{x, cos, sin, quarter->interleaved, /*doubled=*/true};
     }
   }
   return std::nullopt;
@@ -295,60 +223,104 @@ static std::optional<Rotation> matchPairs(Value value, SymbolicShape &shapes) {
       if (!matched || skipFloatCasts(cos) != skipFloatCasts(cos2) ||
           skipFloatCasts(sin) != skipFloatCasts(sin2))
         continue;
-      std::optional<Rows> c = matchSpread(cos, x1, shapes),
-                          s = matchSpread(sin, x1, shapes);
-      if (!c || !s || c->headsFirst != s->headsFirst)
-        continue;
-      return Rotation{skipFloatCasts(low->whole), *c, *s, interleaved};
+      return Rotation{skipFloatCasts(low->whole), cos, sin, interleaved,
+                      /*doubled=*/false};
     }
   }
   return std::nullopt;
 }
 
-unsigned mlir::llm::raiseRopes(func::FuncOp func, SymbolicShape &shapes) {
+/// The rope that made `value`, perhaps with heads and seq swapped around it.
+static RopeOp behindSwap(Value value) {
+  value = skipFloatCasts(value);
+  if (auto transpose = value.getDefiningOp<TransposeOp>();
+      transpose && transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3})
+    value = transpose.getInput();
+  return value.getDefiningOp<RopeOp>();
+}
+
+/// Heads and seq swapped.
+static Value swapHeads(OpBuilder &builder, Location loc, Value value) {
+  RankedTensorType type = tensorOf(value);
+  ArrayRef<int64_t> s = type.getShape();
+  return TransposeOp::create(
+      builder, loc,
+      RankedTensorType::get({s[0], s[2], s[1], s[3]}, type.getElementType()),
+      value, builder.getDenseI64ArrayAttr({0, 2, 1, 3}));
+}
+
+/// A rotation of the first elements of each head, joined with the others.
+static Value matchPartial(ConcatOp op, SymbolicShape &shapes) {
+  int64_t rank = tensorOf(op.getResult()).getRank();
+  if (rank != 4 || op.getInputs().size() != 2 ||
+      normalizeAxis(op.getAxis(), rank) != rank - 1)
+    return {};
+  RopeOp rope = behindSwap(op.getInputs()[0]);
+  std::optional<Part> rest =
+      lastPart(skipFloatCasts(op.getInputs()[1]), shapes);
+  if (!rope || rope.getRotaryDim() || !rest ||
+      tensorOf(rope.getResult()).getRank() != 4)
+    return {};
+  bool swapped = skipFloatCasts(op.getInputs()[0]) != rope.getResult();
+  Value rotated = rope.getInput();
+  if (swapped) {
+    auto transpose = rotated.getDefiningOp<TransposeOp>();
+    if (!transpose)
+      return {};
+    rotated = transpose.getInput();
+  }
+  std::optional<Part> first = lastPart(skipFloatCasts(rotated), shapes);
+  if (!first || first->whole != rest->whole || first->step != 1 ||
+      rest->step != 1 || first->begin != 0 || first->end != rest->begin ||
+      SymbolicExpr(rest->end) != shapes.getDim(first->whole, rank - 1) ||
+      shapes.getDims(first->whole) != shapes.getDims(op.getResult()))
+    return {};
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value input = swapped ? swapHeads(builder, loc, first->whole) : first->whole;
+  Value result =
+      RopeOp::create(builder, loc, input.getType(), input, rope.getCosTable(),
+                     rope.getSinTable(), rope.getPositions(), /*num_heads=*/0,
+                     first->end, rope.getInterleaved());
+  return swapped ? swapHeads(builder, loc, result) : result;
+}
+
+unsigned mlir::llm::raiseRopes(func::FuncOp func, SymbolicShape &shapes,
+                               int64_t maxPositions) {
   unsigned count = 0;
+  RopeTables tables(func, shapes, maxPositions);
   for (Operation *op : snapshot(func)) {
     std::optional<Rotation> rotation;
     if (auto add = dyn_cast<AddOp>(op))
       rotation = matchSum(add, shapes);
     else if (isa<ConcatOp, ReshapeOp>(op))
       rotation = matchPairs(op->getResult(0), shapes);
-    if (!rotation || !areRows(rotation->cos.value, rotation->sin.value))
-      continue;
-    auto cos = rotation->cos.value.getDefiningOp<EmbeddingOp>(),
-         sin = rotation->sin.value.getDefiningOp<EmbeddingOp>();
     OpBuilder builder(op);
     Location loc = op->getLoc();
-    Value input = rotation->input;
-    SmallVector<SymbolicExpr> dims(shapes.getDims(input));
-    // Positions go token by token, so they have a batch.
-    Value positions = cos.getIndices();
-    if (shapes.getDims(positions).size() != 2)
-      continue;
     Value result;
-    if (rotation->cos.headsFirst) {
-      result = RopeOp::create(builder, loc, input.getType(), input,
-                              cos.getTable(), sin.getTable(), positions,
-                              /*num_heads=*/0, /*rotary_dim=*/0,
-                              rotation->interleaved);
-    } else {
-      std::optional<int64_t> heads = dims[2].getConstant();
-      Value flat = heads ? createReshape(builder, loc, shapes, input,
-                                         {dims[0], dims[1], dims[2] * dims[3]})
-                         : Value();
-      if (!flat)
+    if (rotation) {
+      std::optional<RopeTables::Table> table =
+          tables.find(op, rotation->input, rotation->cos, rotation->sin,
+                      rotation->doubled, rotation->interleaved);
+      if (!table)
         continue;
-      flat = RopeOp::create(builder, loc, flat.getType(), flat, cos.getTable(),
-                            sin.getTable(), positions, *heads, 0,
-                            rotation->interleaved);
-      result = createReshape(builder, loc, shapes, flat, dims);
+      Value input = rotation->input;
+      if (!table->headsFirst)
+        input = swapHeads(builder, loc, input);
+      result = RopeOp::create(builder, loc, input.getType(), input, table->cos,
+                              table->sin, table->positions, /*num_heads=*/0,
+                              /*rotary_dim=*/0, rotation->interleaved);
+      if (!table->headsFirst)
+        result = swapHeads(builder, loc, result);
+      ++count;
+    } else if (auto concat = dyn_cast<ConcatOp>(op)) {
+      result = matchPartial(concat, shapes);
     }
     if (!result)
       continue;
     if (result.getType() != op->getResult(0).getType())
       result = CastOp::create(builder, loc, op->getResult(0).getType(), result);
     op->getResult(0).replaceAllUsesWith(result);
-    ++count;
   }
   return count;
 }

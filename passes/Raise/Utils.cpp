@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Raise/Utils.h"
+#include "lib/Support/WeightData.h"
 
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -48,6 +49,62 @@ std::optional<double> mlir::llm::getSplatNumber(Value value) {
   APInt number = elements.getSplatValue<APInt>();
   bool isUnsigned = type.isUnsignedInteger() || type.isInteger(1);
   return isUnsigned ? number.roundToDouble() : number.signedRoundToDouble();
+}
+
+std::optional<SmallVector<double>> mlir::llm::readFloats(Value value,
+                                                         int64_t limit) {
+  RankedTensorType type = tensorOf(value);
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (!element || !type.hasStaticShape() || type.getNumElements() > limit)
+    return std::nullopt;
+  SmallVector<double> out;
+  auto append = [&](APFloat number) {
+    bool loses;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+    out.push_back(number.convertToDouble());
+  };
+  if (DenseElementsAttr elements = getConstantElements(value)) {
+    for (const APFloat &number : elements.getValues<APFloat>())
+      append(number);
+    return out;
+  }
+  auto get = value.getDefiningOp<GetWeightOp>();
+  auto weight = get ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(
+                          get, get.getWeightAttr())
+                    : WeightOp();
+  auto dense = weight ? dyn_cast<DenseFormatAttr>(weight.getFormat()) : nullptr;
+  if (!dense || element.getWidth() % 8 != 0)
+    return std::nullopt;
+  auto data = ::llm::WeightData::open(dense.getData(),
+                                      [&] { return weight.emitRemark(); });
+  if (failed(data))
+    return std::nullopt;
+  unsigned width = element.getWidth() / 8;
+  for (int64_t i = 0, n = type.getNumElements(); i < n; ++i) {
+    APInt bits(element.getWidth(), 0);
+    for (unsigned b = 0; b < width; ++b)
+      bits.insertBits(static_cast<uint8_t>(data->bytes()[i * width + b]), 8 * b,
+                      8);
+    append(APFloat(element.getFloatSemantics(), bits));
+  }
+  return out;
+}
+
+Value mlir::llm::createWeight(func::FuncOp func, Location loc, StringRef name,
+                              DenseElementsAttr elements) {
+  auto module = func->getParentOfType<ModuleOp>();
+  auto type = cast<RankedTensorType>(elements.getType());
+  auto component =
+      ComponentAttr::get(func.getContext(), "data", type, elements);
+  SymbolTable table(module);
+  OpBuilder atModule = OpBuilder::atBlockBegin(module.getBody());
+  auto weight = WeightOp::create(
+      atModule, loc, name, type,
+      DenseFormatAttr::get(func.getContext(), component), StringAttr());
+  StringAttr symbol = table.insert(weight);
+  OpBuilder atFunction = OpBuilder::atBlockBegin(&func.getBody().front());
+  return GetWeightOp::create(atFunction, loc, type,
+                             FlatSymbolRefAttr::get(symbol));
 }
 
 Value mlir::llm::createIntVector(OpBuilder &builder, Location loc,

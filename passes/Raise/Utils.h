@@ -26,6 +26,16 @@ DenseElementsAttr getConstantElements(Value value);
 /// element type (casts on the way included).
 std::optional<double> getSplatNumber(Value value);
 
+/// The elements of a dense float weight or constant, from wherever they are
+/// stored; nullopt for another value, more than `limit` elements, or bytes that
+/// cannot be read.
+std::optional<SmallVector<double>> readFloats(Value value, int64_t limit);
+
+/// A weight held in the IR, named `name` or, where that is taken, something
+/// like it; and its value at the top of `func`.
+Value createWeight(func::FuncOp func, Location loc, StringRef name,
+                   DenseElementsAttr elements);
+
 /// Whether `value` is computed from weights and constants alone.
 bool isModelConstant(Value value);
 
