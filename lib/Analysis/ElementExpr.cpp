@@ -364,11 +364,11 @@ const Element *ElementAnalysis::compute(Value value,
         return truncates && !input->getNumber() ? unknown() : input;
       })
       .Case<RangeOp>([&](RangeOp op) {
-        const Element *start = at(op.getStart(), {});
-        const Element *delta = at(op.getDelta(), {});
-        if (!start->is(Kind::integer) || !delta->is(Kind::integer))
+        std::optional<SymbolicExpr> start = shapes.getScalar(op.getStart()),
+                                    delta = shapes.getScalar(op.getDelta());
+        if (!start || !delta)
           return unknown();
-        return integer(start->expr + delta->expr * indices[0]);
+        return integer(*start + *delta * indices[0]);
       })
       .Case<SliceOp>([&](SliceOp op) {
         SmallVector<SymbolicExpr> inner(indices);
@@ -381,7 +381,11 @@ const Element *ElementAnalysis::compute(Value value,
           return unknown();
         if (op.getSteps() && !(steps = shapes.getConstants(op.getSteps())))
           return unknown();
-        for (size_t i = 0; i < starts->size(); ++i) {
+        size_t count = starts->size();
+        if (ends->size() != count || (axes && axes->size() != count) ||
+            (steps && steps->size() != count))
+          return unknown();
+        for (size_t i = 0; i < count; ++i) {
           std::optional<int64_t> axis = normalizeAxis(
               axes ? (*axes)[i] : static_cast<int64_t>(i), inner.size());
           if (!axis || (steps && (*steps)[i] != 1))
@@ -447,6 +451,8 @@ const Element *ElementAnalysis::compute(Value value,
             return unknown();
           diagonal = *k;
         }
+        if (indices.size() < 2)
+          return unknown();
         SymbolicExpr row = indices[indices.size() - 2], column = indices.back();
         // Upper keeps column - row >= k, lower column - row <= k.
         const Element *keep =
@@ -481,17 +487,18 @@ const Element *ElementAnalysis::compute(Value value,
                      operand(op.getX()), operand(op.getY()));
       })
       .Case<CumSumOp>([&](CumSumOp op) {
-        if (op.getExclusive() || op.getReverse())
+        std::optional<int64_t> axis =
+            normalizeAxis(op.getAxis(), indices.size());
+        if (op.getExclusive() || op.getReverse() || !axis)
           return unknown();
-        size_t axis = *normalizeAxis(op.getAxis(), indices.size());
         const Element *input = at(op.getInput(), indices);
         if (std::optional<double> number = input->getNumber();
             number && *number == 1)
-          return integer(indices[axis] + SymbolicExpr(1));
+          return integer(indices[*axis] + SymbolicExpr(1));
         Element element;
         element.kind = Kind::prefixSum;
         element.lhs = input;
-        element.expr = indices[axis];
+        element.expr = indices[*axis];
         return make(std::move(element));
       })
       .Case<NotOp>([&](NotOp op) { return negate(at(op.getInput(), indices)); })

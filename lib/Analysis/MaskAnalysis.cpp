@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/MaskAnalysis.h"
 
+#include <bitset>
+
 using namespace mlir;
 using namespace mlir::llm;
 using Kind = Element::Kind;
@@ -16,108 +18,136 @@ static constexpr double kHides = -1e4;
 
 namespace {
 
-/// A conjunction of conditions on the indices.
-struct Conditions {
-  bool never = false;
-  SmallVector<SymbolicExpr> nonNegative;
-  SmallVector<const Element *> nonZero;
+/// Conditions that a mask may combine; more are not a mask that we know.
+constexpr unsigned kMaxAtoms = 8;
+/// A function of the atoms, as the set of their assignments where it holds.
+using Table = std::bitset<1u << kMaxAtoms>;
+using Result = std::optional<Table>;
 
-  void add(const Conditions &other) {
-    never |= other.never;
-    llvm::append_range(nonNegative, other.nonNegative);
-    llvm::append_range(nonZero, other.nonZero);
-  }
-  bool always() const {
-    return !never && nonNegative.empty() && nonZero.empty();
-  }
-};
-using Result = std::optional<Conditions>;
+/// Turns conditions and additive masks into functions of atoms: inequalities of
+/// indices, and elements of tensors that are zero or one.
+class Reader {
+public:
+  explicit Reader(const ElementAnalysis &elements) : elements(elements) {}
 
-/// Turns conditions and additive masks into conjunctions.
-struct Reader {
-  /// When the condition is `value`; nullopt where that is no conjunction.
-  Result when(const Element *condition, bool value);
-  /// When the number is not zero (or is).
-  Result whenNonZero(const Element *number, bool value);
-  /// When the additive mask lets a score pass: 0 there, hidden elsewhere.
+  /// Where the condition holds.
+  Result when(const Element *condition);
+  /// Where the number is zero.
+  Result whenZero(const Element *number);
+  /// Where the additive mask lets a score pass: 0 there, hidden elsewhere.
   Result whenVisible(const Element *number);
 
+  /// An atom and whether it holds.
+  struct Literal {
+    SymbolicExpr nonNegative; ///< Or, where `load` is set, that it is not zero.
+    const Element *load = nullptr;
+    bool holds = true;
+  };
+  /// The literals that `table` is the conjunction of, or nullopt.
+  std::optional<SmallVector<Literal>> conjunction(const Table &table) const;
+
   std::string reason;
+
+private:
+  Result constant(bool holds) const { return holds ? Table().set() : Table(); }
+  Result atom(unsigned index) const;
+  Result atLeastZero(const SymbolicExpr &expr);
+  /// Zero or one, whatever the data.
+  bool isIndicator(const Element *e) const;
+
+  const ElementAnalysis &elements;
+  SmallVector<Literal> atoms;
 };
 
 } // namespace
 
-/// a and b as they are, or one of them decided. Disjunctions are taken only
-/// where one side decides.
-static Result conjunction(Result a, Result b) {
-  if (!a || !b)
-    return std::nullopt;
-  a->add(*b);
-  return a;
+Result Reader::atom(unsigned index) const {
+  Table table;
+  for (unsigned i = 0; i < table.size(); ++i)
+    table[i] = (i >> index) & 1;
+  return table;
 }
 
-static Result disjunction(Result a, Result b) {
-  if (!a || !b)
-    return std::nullopt;
-  if (a->never)
-    return b;
-  if (b->never || a->always())
-    return a;
-  if (b->always())
-    return b;
-  return std::nullopt;
-}
-
-static Result constant(bool holds) {
-  Conditions conditions;
-  conditions.never = !holds;
-  return conditions;
-}
-
-static Result atLeastZero(const SymbolicExpr &expr) {
+Result Reader::atLeastZero(const SymbolicExpr &expr) {
   if (!expr.isKnown())
     return std::nullopt;
-  Conditions conditions;
-  if (std::optional<int64_t> number = expr.getConstant())
-    conditions.never = *number < 0;
-  else
-    conditions.nonNegative.push_back(expr);
-  return conditions;
+  SymbolicExpr complement = -expr - SymbolicExpr(1);
+  if (elements.isNonNegative(expr))
+    return constant(true);
+  if (elements.isNonNegative(complement))
+    return constant(false);
+  for (auto [i, literal] : llvm::enumerate(atoms)) {
+    if (literal.load)
+      continue;
+    if (literal.nonNegative == expr)
+      return atom(i);
+    if (literal.nonNegative == complement)
+      return ~*atom(i);
+  }
+  if (atoms.size() == kMaxAtoms)
+    return std::nullopt;
+  atoms.push_back({expr, nullptr, true});
+  return atom(atoms.size() - 1);
 }
 
-Result Reader::when(const Element *e, bool value) {
-  switch (e->kind) {
-  case Kind::integer:
-    return whenNonZero(e, value);
-  case Kind::load:
-    if (!value)
-      return std::nullopt;
-    return whenNonZero(e, true);
-  case Kind::logicalNot:
-    return when(e->lhs, !value);
-  case Kind::logicalAnd:
-  case Kind::logicalOr: {
-    Result a = when(e->lhs, value), b = when(e->rhs, value);
-    return e->is(Kind::logicalAnd) == value ? conjunction(a, b)
-                                            : disjunction(a, b);
+std::optional<SmallVector<Reader::Literal>>
+Reader::conjunction(const Table &table) const {
+  SmallVector<Literal> literals;
+  Table product = *constant(true);
+  for (auto [i, literal] : llvm::enumerate(atoms)) {
+    Table holds = *atom(i);
+    Literal out = literal;
+    if ((table & ~holds).none())
+      product &= holds;
+    else if ((table & holds).none()) {
+      product &= ~holds;
+      out.holds = false;
+    } else {
+      continue;
+    }
+    literals.push_back(out);
   }
+  if (product != table)
+    return std::nullopt;
+  return literals;
+}
+
+static Result both(Result a, Result b) {
+  return a && b ? Result(*a & *b) : std::nullopt;
+}
+static Result either(Result a, Result b) {
+  return a && b ? Result(*a | *b) : std::nullopt;
+}
+static Result negation(Result a) { return a ? Result(~*a) : std::nullopt; }
+
+Result Reader::when(const Element *e) {
+  switch (e->kind) {
+  case Kind::logicalNot:
+    return negation(when(e->lhs));
+  case Kind::logicalAnd:
+    return both(when(e->lhs), when(e->rhs));
+  case Kind::logicalOr:
+    return either(when(e->lhs), when(e->rhs));
   case Kind::nonZero:
-    return whenNonZero(e->lhs, value);
+    return negation(whenZero(e->lhs));
+  case Kind::integer:
+  case Kind::load:
+    return negation(whenZero(e));
   case Kind::less:
   case Kind::lessEqual: {
+    bool strict = e->is(Kind::less);
     if (e->lhs->is(Kind::integer) && e->rhs->is(Kind::integer)) {
       SymbolicExpr gap = e->rhs->expr - e->lhs->expr;
-      if (e->is(Kind::less))
-        gap = gap - SymbolicExpr(1);
-      return atLeastZero(value ? gap : -gap - SymbolicExpr(1));
+      return atLeastZero(strict ? gap - SymbolicExpr(1) : gap);
     }
     // 0 < x, x < 1 and so on, for masks of zeros and ones.
     std::optional<double> low = e->lhs->getNumber(), high = e->rhs->getNumber();
-    bool strict = e->is(Kind::less);
-    if (low && (strict ? *low >= 0 && *low < 1 : *low > 0 && *low <= 1))
-      return whenNonZero(e->rhs, value);
-    if (high && (strict ? *high > 0 && *high <= 1 : *high >= 0 && *high < 1))
-      return whenNonZero(e->lhs, !value);
+    if (low && isIndicator(e->rhs) &&
+        (strict ? *low >= 0 && *low < 1 : *low > 0 && *low <= 1))
+      return negation(whenZero(e->rhs));
+    if (high && isIndicator(e->lhs) &&
+        (strict ? *high > 0 && *high <= 1 : *high >= 0 && *high < 1))
+      return whenZero(e->lhs);
     return std::nullopt;
   }
   case Kind::equal: {
@@ -128,107 +158,113 @@ Result Reader::when(const Element *e, bool value) {
       other = e->lhs;
     }
     if (number && *number == 0)
-      return whenNonZero(other, !value);
-    if (number && *number == 1)
-      return whenNonZero(other, value);
+      return whenZero(other);
+    if (number && *number == 1 && isIndicator(other))
+      return negation(whenZero(other));
     return std::nullopt;
   }
   case Kind::select: {
-    // c ? a : b is (c and a) or (not c and b), read where a or b is constant.
-    Result a = when(e->lhs, value), b = when(e->rhs, value);
-    if (a && a->never)
-      return conjunction(when(e->condition, false), b);
-    if (b && b->never)
-      return conjunction(when(e->condition, true), a);
-    if (a && b && a->always() && b->always())
-      return a;
-    return std::nullopt;
+    Result c = when(e->condition);
+    return either(both(c, when(e->lhs)), both(negation(c), when(e->rhs)));
   }
   default:
     return std::nullopt;
   }
 }
 
-Result Reader::whenNonZero(const Element *e, bool value) {
+bool Reader::isIndicator(const Element *e) const {
   if (std::optional<double> number = e->getNumber())
-    return constant((*number != 0) == value);
+    return *number == 0 || *number == 1;
   switch (e->kind) {
-  case Kind::integer: // Of indices: not zero is no single inequality.
-    return std::nullopt;
+  case Kind::load: // Padding masks are; nothing else passes analyzeMask.
+    return true;
+  case Kind::sub:
+    return e->lhs->getNumber() == 1.0 && isIndicator(e->rhs);
+  case Kind::mul:
+  case Kind::select:
+    return isIndicator(e->lhs) && isIndicator(e->rhs);
+  default:
+    return false;
+  }
+}
+
+Result Reader::whenZero(const Element *e) {
+  if (std::optional<double> number = e->getNumber())
+    return constant(*number == 0);
+  switch (e->kind) {
+  case Kind::integer:
+    return both(atLeastZero(e->expr), atLeastZero(-e->expr));
   case Kind::load: {
-    if (!value)
+    for (auto [i, literal] : llvm::enumerate(atoms))
+      if (literal.load && *literal.load == *e)
+        return negation(atom(i));
+    if (atoms.size() == kMaxAtoms)
       return std::nullopt;
-    Conditions conditions;
-    conditions.nonZero.push_back(e);
-    return conditions;
+    atoms.push_back({SymbolicExpr(), e, true});
+    return negation(atom(atoms.size() - 1));
   }
   case Kind::sub:
     // 1 - x, for x of zeros and ones.
-    if (std::optional<double> one = e->lhs->getNumber(); one && *one == 1)
-      return whenNonZero(e->rhs, !value);
+    if (e->lhs->getNumber() == 1.0 && isIndicator(e->rhs))
+      return negation(whenZero(e->rhs));
     return std::nullopt;
-  case Kind::mul: {
-    Result a = whenNonZero(e->lhs, value), b = whenNonZero(e->rhs, value);
-    return value ? conjunction(a, b) : disjunction(a, b);
+  case Kind::mul:
+    return either(whenZero(e->lhs), whenZero(e->rhs));
+  case Kind::add: {
+    // Nothing cancels between what hides and zeros or ones, nor among either.
+    auto known = [&](const Element *part) {
+      return isIndicator(part) || whenVisible(part).has_value();
+    };
+    if (!known(e->lhs) || !known(e->rhs))
+      return std::nullopt;
+    return both(whenZero(e->lhs), whenZero(e->rhs));
   }
   case Kind::select: {
-    Result a = whenNonZero(e->lhs, value), b = whenNonZero(e->rhs, value);
-    if (a && a->never)
-      return conjunction(when(e->condition, false), b);
-    if (b && b->never)
-      return conjunction(when(e->condition, true), a);
-    if (a && b && a->always() && b->always())
-      return a;
-    return std::nullopt;
+    Result c = when(e->condition);
+    return either(both(c, whenZero(e->lhs)),
+                  both(negation(c), whenZero(e->rhs)));
   }
   default:
-    return when(e, value);
+    return std::nullopt;
   }
 }
 
 Result Reader::whenVisible(const Element *e) {
   if (std::optional<double> number = e->getNumber()) {
-    if (*number == 0)
-      return constant(true);
-    if (*number <= kHides)
-      return constant(false);
+    if (*number == 0 || *number <= kHides)
+      return constant(*number == 0);
     reason = "it adds " + std::to_string(*number) + " to scores";
     return std::nullopt;
   }
   switch (e->kind) {
   case Kind::add:
-    return conjunction(whenVisible(e->lhs), whenVisible(e->rhs));
   case Kind::min:
-    return conjunction(whenVisible(e->lhs), whenVisible(e->rhs));
-  case Kind::max: {
-    // max(mask, lowest) guards against overflow of sums.
-    Result a = whenVisible(e->lhs), b = whenVisible(e->rhs);
-    return disjunction(a, b);
-  }
-  case Kind::mul: {
+    return both(whenVisible(e->lhs), whenVisible(e->rhs));
+  case Kind::max: // max(mask, lowest) guards against overflow of sums.
+    return either(whenVisible(e->lhs), whenVisible(e->rhs));
+  case Kind::mul:
     // (zero or one) * -large.
     for (auto [factor, other] :
-         {std::pair(e->lhs, e->rhs), std::pair(e->rhs, e->lhs)})
-      if (std::optional<double> number = factor->getNumber();
-          number && *number <= kHides)
-        return whenNonZero(other, false);
+         {std::pair(e->lhs, e->rhs), std::pair(e->rhs, e->lhs)}) {
+      std::optional<double> number = factor->getNumber();
+      if (number && *number <= kHides && isIndicator(other))
+        return whenZero(other);
+      // A mask kept or made 0.
+      if (!number && isIndicator(factor))
+        if (Result visible = whenVisible(other))
+          return either(visible, whenZero(factor));
+    }
     return std::nullopt;
-  }
   case Kind::select: {
-    // x != 0 ? hidden : x is hidden or 0.
+    // x != 0 ? hidden : x, where x is 0 whenever it is taken.
     const Element *c = e->condition;
     std::optional<double> number = e->lhs->getNumber();
     if (c->is(Kind::nonZero) && *c->lhs == *e->rhs && number &&
         *number <= kHides)
-      return when(c, false);
-    Result a = whenVisible(e->lhs), b = whenVisible(e->rhs);
-    if (a && a->never)
-      return conjunction(when(c, false), b);
-    if (b && b->never)
-      return conjunction(when(c, true), a);
-    if (a && b && a->always() && b->always())
-      return a;
-    return std::nullopt;
+      return negation(when(c));
+    Result holds = when(c);
+    return either(both(holds, whenVisible(e->lhs)),
+                  both(negation(holds), whenVisible(e->rhs)));
   }
   default:
     return std::nullopt;
@@ -256,18 +292,19 @@ mlir::llm::analyzeMask(SymbolicShape &shapes, Value mask,
     indices.push_back(dim == SymbolicExpr(1) ? SymbolicExpr(0) : index);
 
   const Element *element = elements.at(mask, indices);
-  Reader reader;
+  Reader reader(elements);
   Result visible = isa<FloatType>(type.getElementType())
                        ? reader.whenVisible(element)
-                       : reader.when(element, true);
-  if (!visible) {
-    reason = reader.reason.empty() ? "its elements are no conjunction of "
-                                     "conditions on positions and padding"
-                                   : reader.reason;
-    return std::nullopt;
-  }
-  if (visible->never) {
-    reason = "it hides everything";
+                       : reader.when(element);
+  std::optional<SmallVector<Reader::Literal>> literals;
+  if (visible && visible->any())
+    literals = reader.conjunction(*visible);
+  if (!literals) {
+    reason = visible && visible->none() ? "it hides everything"
+             : reader.reason.empty()
+                 ? "its elements are no conjunction of conditions on positions "
+                   "and padding"
+                 : reader.reason;
     return std::nullopt;
   }
 
@@ -290,8 +327,12 @@ mlir::llm::analyzeMask(SymbolicShape &shapes, Value mask,
   };
 
   MaskMeaning meaning;
-  for (const SymbolicExpr &atom : visible->nonNegative) {
-    SymbolicExpr expr = rewrite(atom);
+  for (const Reader::Literal &literal : *literals) {
+    if (literal.load)
+      continue;
+    SymbolicExpr expr =
+        rewrite(literal.holds ? literal.nonNegative
+                              : -literal.nonNegative - SymbolicExpr(1));
     if (elements.isNonNegative(expr))
       continue;
     SymbolicExpr own = past + i; // The query's own slot.
@@ -312,10 +353,14 @@ mlir::llm::analyzeMask(SymbolicShape &shapes, Value mask,
              std::to_string(*j.getSymbol()) + " the key";
     return std::nullopt;
   }
-  for (const Element *load : visible->nonZero) {
+  for (const Reader::Literal &literal : *literals) {
+    const Element *load = literal.load;
+    if (!load)
+      continue;
     auto argument = dyn_cast<BlockArgument>(load->tensor);
     bool padding =
-        argument && load->indices.size() == 2 && load->indices[1] == j &&
+        literal.holds && argument && load->indices.size() == 2 &&
+        load->indices[1] == j &&
         (load->indices[0] == b || load->indices[0] == SymbolicExpr(0));
     if (!padding || (meaning.padding && meaning.padding != load->tensor)) {
       reason = "it depends on data other than a [batch, slots] argument";
@@ -363,22 +408,17 @@ Positions mlir::llm::analyzePositions(SymbolicShape &shapes, Value positions,
   const Element *e = elements.at(positions, indices);
 
   // Padding tokens get some other number (1, say); nothing reads their rows.
-  auto paddingOnly = [&](const Element *condition) {
-    Reader reader;
-    Result r = reader.when(condition, true);
-    return r && !r->never && r->nonNegative.empty() && r->nonZero.size() == 1;
-  };
-  if (e->is(Kind::select)) {
-    // mask == 0 ? 1 : count, or mask != 0 ? count : 1.
-    if (e->lhs->getNumber() && !e->rhs->getNumber()) {
-      Reader reader;
-      Result r = reader.when(e->condition, false);
-      if (r && !r->never && r->nonNegative.empty() && r->nonZero.size() == 1)
-        e = e->rhs;
-    } else if (e->rhs->getNumber() && !e->lhs->getNumber() &&
-               paddingOnly(e->condition)) {
-      e = e->lhs;
-    }
+  if (e->is(Kind::select) &&
+      e->lhs->getNumber().has_value() != e->rhs->getNumber().has_value()) {
+    bool countFirst = !e->lhs->getNumber();
+    Reader reader(elements);
+    Result counted = reader.when(e->condition);
+    if (!countFirst)
+      counted = negation(counted);
+    auto literals = counted ? reader.conjunction(*counted) : std::nullopt;
+    if (literals && literals->size() == 1 && literals->front().load &&
+        literals->front().holds)
+      e = countFirst ? e->lhs : e->rhs;
   }
   if (e->is(Kind::max)) // Positions are not negative.
     for (auto [bound, other] :

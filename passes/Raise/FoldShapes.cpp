@@ -80,12 +80,11 @@ static DenseElementsAttr foldFloats(Operation *op) {
     } else {
       return {};
     }
-    // Operands of one element broadcast; other shapes must be equal.
-    ArrayRef<int64_t> dims = elements.getType().getShape();
-    if (numbers.size() != 1 && !shape.empty() && shape != dims)
+    FailureOr<SmallVector<int64_t>> joined =
+        broadcastShapes(shape, elements.getType().getShape());
+    if (failed(joined))
       return {};
-    if (numbers.size() != 1 || dims.size() > shape.size())
-      shape.assign(dims.begin(), dims.end());
+    shape = std::move(*joined);
     operands.push_back(std::move(numbers));
   }
   auto compute = [&](double x, double y) -> std::optional<double> {
@@ -113,6 +112,10 @@ static DenseElementsAttr foldFloats(Operation *op) {
   int64_t count = resultType.getNumElements();
   if (count > kMaxFloats)
     return {};
+  // Of the ways to broadcast, only from one element.
+  for (const auto &numbers : operands)
+    if (numbers.size() != 1 && static_cast<int64_t>(numbers.size()) != count)
+      return {};
   SmallVector<APFloat> out;
   for (int64_t i = 0; i < count; ++i) {
     auto at = [&](size_t k) {
@@ -273,6 +276,9 @@ struct FoldShapes : mlir::llm::impl::FoldShapesPassBase<FoldShapes> {
     if (from == to)
       return true;
     auto func = value.getDefiningOp()->getParentOfType<func::FuncOp>();
+    for (auto [a, b] : llvm::zip(from.getShape(), to.getShape()))
+      if (!ShapedType::isDynamic(a) && a != b)
+        return false;
     return from.getRank() == to.getRank() &&
            from.getElementType() == to.getElementType() && !isCalled(func);
   }

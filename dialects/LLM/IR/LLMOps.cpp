@@ -163,6 +163,10 @@ static LogicalResult verifyHeads(OpTy op, bool threeD) {
     return failure();
   if (!op.getPastKey() != !op.getPastValue())
     return op.emitOpError("past_key and past_value come together");
+  for (Value past : {Value(op.getPastKey()), Value(op.getPastValue())})
+    if (past && tensorOf(past).getRank() != 4)
+      return op.emitOpError("a past is [batch, kv_heads, past, size], not ")
+             << past.getType();
   if (op.getPresent().size() != 0 && op.getPresent().size() != 2)
     return op.emitOpError("present key and value come together, got ")
            << op.getPresent().size() << " of them";

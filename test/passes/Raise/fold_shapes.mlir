@@ -111,3 +111,15 @@ func.func @learn(%x: tensor<?x16xf32> {llm.dims = ["n", ""]}, %y: tensor<?x?xf32
   %z = llm.reshape %x, %t : (tensor<?x16xf32>, tensor<2xi64>) -> tensor<?x?xf32>
   return %z : tensor<?x?xf32>
 }
+
+// -----
+
+// Constants that broadcast: one element against four, [4] against [1, 1].
+// CHECK-LABEL: func.func @broadcast(
+// CHECK: llm.constant dense<{{\[\[}}3.000000e+00, 6.000000e+00, 9.000000e+00, 1.200000e+01]]> : tensor<1x4xf32>
+func.func @broadcast() -> tensor<1x4xf32> {
+  %a = llm.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %b = llm.constant dense<3.0> : tensor<1x1xf32>
+  %c = llm.mul %a, %b : (tensor<4xf32>, tensor<1x1xf32>) -> tensor<1x4xf32>
+  return %c : tensor<1x4xf32>
+}

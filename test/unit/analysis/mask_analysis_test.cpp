@@ -109,6 +109,24 @@ TEST(MaskAnalysis, MaskedFillOfInvertedMask) {
   EXPECT_TRUE(meaning->padding);
 }
 
+TEST(MaskAnalysis, PaddingWhereOrderHidesNothing) {
+  // order = lowest * (k > q); where(order + mask == 0, lowest, order), the way
+  // of transformers' models with a static mask.
+  auto meaning = meaningOf(R"mlir(
+      %c = llm.greater %k2, %q2 : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
+      %cf = llm.cast %c : tensor<?x?xi1> -> tensor<?x?xf32>
+      %order = llm.mul %cf, %low : (tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+      %amf = llm.cast %am : tensor<?x?xi64> -> tensor<?x?xf32>
+      %am4 = llm.unsqueeze %amf axes [1, 2] : tensor<?x?xf32> -> tensor<?x1x1x?xf32>
+      %sum = llm.add %order, %am4 : (tensor<?x?xf32>, tensor<?x1x1x?xf32>) -> tensor<?x1x?x?xf32>
+      %both = llm.equal %sum, %f0 : (tensor<?x1x?x?xf32>, tensor<f32>) -> tensor<?x1x?x?xi1>
+      %m = llm.where %both, %low, %order {test.name = "mask"} : (tensor<?x1x?x?xi1>, tensor<f32>, tensor<?x?xf32>) -> tensor<?x1x?x?xf32>
+)mlir");
+  ASSERT_TRUE(meaning);
+  EXPECT_TRUE(meaning->causal);
+  EXPECT_TRUE(meaning->padding);
+}
+
 TEST(MaskAnalysis, Window) {
   auto meaning = meaningOf(R"mlir(
       %w = llm.constant dense<5> : tensor<i64>
