@@ -146,8 +146,9 @@ FailureOr<Layout> ProgramPacker::linearLayout(rt::DispatchOp dispatch,
     return layout;
   }
   if (onGPU)
-    return weight.emitOpError("the GPU's linear reads affine groups, not ")
-           << weight.getFormat();
+    return weight.emitOpError("is stored as #")
+           << weight.getFormat().getAbstractAttribute().getName()
+           << "; the GPU's linear reads weights in affine groups, #llm.affine";
   auto dense = dyn_cast<DenseFormatAttr>(weight.getFormat());
   if (!dense)
     return weight.emitOpError("no linear kernel reads the format ")

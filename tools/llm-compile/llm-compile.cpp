@@ -98,9 +98,11 @@ int main(int argc, char **argv) {
       ->required();
   app.add_option("-o,--output", options.output, "where the result goes")
       ->required();
-  app.add_option("--target", options.targets, "targets: cpu")
+  app.add_option("--target", options.targets,
+                 "targets: cpu, cuda-emulator (GPU kernels run on the CPU and "
+                 "checked; so far rms_norm and int4 linear)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"cpu"}));
+      ->check(CLI::IsMember({"cpu", "cuda-emulator"}));
   app.add_option("--mcpu", options.mcpu,
                  "processor: native, x86-64-v3, x86-64-v4 or a name that LLVM "
                  "knows");
