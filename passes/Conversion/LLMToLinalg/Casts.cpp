@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::llm;
 
 namespace {
-/// A float of at most 8 bits: sign, exponent, mantissa.
+/// A float of at most 16 bits: sign, exponent, mantissa.
 struct SmallFloat {
   unsigned exponentBits, mantissaBits;
   int bias;
@@ -46,6 +46,10 @@ static std::optional<SmallFloat> smallFloat(Type type) {
     return SmallFloat{5, 2, 16, 0x80, -1, 0x7f, true};
   if (isa<Float4E2M1FNType>(type))
     return SmallFloat{2, 1, 1, -1, -1, 0x7, false};
+  // Not left to LLVM: it merges a truncation before this one into it, and has
+  // no instruction for f64 to f16.
+  if (type.isF16())
+    return SmallFloat{5, 10, 15, 0x7e00, 0x7c00, 0x7bff, false};
   return std::nullopt;
 }
 
@@ -142,15 +146,17 @@ static Value encode(TensorEmitter &e, Value value, const SmallFloat &format,
     code = e.select(signless, code, e.lor(code, sign));
     code = e.select(isNaN, c(format.nan), code);
   } else {
-    // Without a NaN, the largest value stands for it.
-    Value special = c(format.nan >= 0 ? format.nan : format.largest);
+    // Without a NaN, -0 stands for it.
+    Value special = c(format.nan >= 0 ? format.nan : format.signBit());
     code = e.select(isNaN, special, code);
     if (format.nan >= 0)
       code = e.lor(code, sign);
     else
       code = e.select(isNaN, code, e.lor(code, sign));
   }
-  return arith::TruncIOp::create(e, e.getI8Type(), code);
+  unsigned width = 1 + format.exponentBits + format.mantissaBits;
+  return arith::TruncIOp::create(e, e.getIntegerType(std::max(width, 8u)),
+                                 code);
 }
 
 /// E8M0: a power of two. 255 is NaN; there is no sign and no zero.
@@ -193,7 +199,8 @@ Value TensorEmitter::widen(Value stored, Type type) {
     return stored;
   if (isa<Float8E8M0FNUType>(type))
     return decodePower(*this, stored);
-  if (std::optional<SmallFloat> format = smallFloat(type))
+  std::optional<SmallFloat> format = smallFloat(type);
+  if (format && !type.isF16())
     return decode(*this, stored, *format);
   return arith::ExtFOp::create(*this, getF32Type(), stored);
 }
@@ -203,6 +210,9 @@ Value TensorEmitter::narrow(Value computed, Type type, bool saturate) {
     return computed;
   if (isa<Float8E8M0FNUType>(type))
     return encodePower(*this, computed, saturate);
+  if (type.isF16())
+    return arith::BitcastOp::create(
+        *this, type, encode(*this, computed, *smallFloat(type), false));
   if (std::optional<SmallFloat> format = smallFloat(type))
     return encode(*this, computed, *format, saturate);
   return arith::TruncFOp::create(*this, type, computed);
@@ -285,8 +295,15 @@ Value TensorEmitter::convert(Value value, Type from, Type to) {
       return roundToOdd(*this, value);
     return arith::TruncFOp::create(*this, target, value);
   }
-  if (fromFloat)
+  if (fromFloat) {
+    // Below 8 bits, ONNX Cast keeps the low bits of the integer.
+    if (to.getIntOrFloatBitWidth() < 8) {
+      Value whole = toInteger(*this, value, getI32Type());
+      return wrapNarrow(*this, arith::TruncIOp::create(*this, target, whole),
+                        to);
+    }
     return toInteger(*this, value, to);
+  }
   if (toFloat) {
     // What f32 does not hold exactly goes through f64.
     bool wide = value.getType().getIntOrFloatBitWidth() > 24;

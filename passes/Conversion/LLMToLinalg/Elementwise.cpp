@@ -7,6 +7,7 @@
 #include "passes/Conversion/LLMToLinalg/Lowerings.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -56,26 +57,33 @@ static std::pair<Value, Value> divideIntegers(TensorEmitter &e, Value x,
 /// the bases 1 and -1.
 static Value integerPower(TensorEmitter &e, Value x, Value y, bool isSigned) {
   Type type = x.getType(), power = y.getType();
-  unsigned bits = power.getIntOrFloatBitWidth();
   Value one = e.constantInt(type, 1);
-  SmallVector<Value> results = e.loop(
-      e.idx(bits), {one, x, y},
-      [&](Value, ValueRange state) -> SmallVector<Value> {
+  // Not a counted loop: LLVM would unroll it, and its analysis of nested
+  // squares takes exponential time.
+  auto loop = scf::WhileOp::create(
+      e, TypeRange{type, type, power}, ValueRange{one, x, y},
+      [&](OpBuilder &, Location, ValueRange state) {
+        scf::ConditionOp::create(e, e.cmp(CmpI::ne, state[2], 0), state);
+      },
+      [&](OpBuilder &, Location, ValueRange state) {
         Value odd =
             e.cmp(CmpI::ne, e.land(state[2], e.constantInt(power, 1)), 0);
         Value next = e.select(odd, e.mul(state[0], state[1]), state[0]);
-        return {next, e.mul(state[1], state[1]),
-                arith::ShRUIOp::create(e, state[2], e.constantInt(power, 1))};
+        Value half =
+            arith::ShRUIOp::create(e, state[2], e.constantInt(power, 1));
+        scf::YieldOp::create(e,
+                             ValueRange{next, e.mul(state[1], state[1]), half});
       });
+  Value raised = loop.getResult(0);
   if (!isSigned)
-    return results[0];
+    return raised;
   Value negative = e.cmp(CmpI::slt, y, 0);
   Value isOne = e.cmp(CmpI::eq, x, 1), isMinusOne = e.cmp(CmpI::eq, x, -1);
   Value even = e.cmp(CmpI::eq, e.land(y, e.constantInt(power, 1)), 0);
   Value unit = e.select(
       e.lor(isOne, e.land(isMinusOne, even)), one,
       e.select(isMinusOne, e.constantInt(type, -1), e.constantInt(type, 0)));
-  return e.select(negative, unit, results[0]);
+  return e.select(negative, unit, raised);
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,25 @@ static Value lowerConstant(TensorEmitter &e, ConstantOp op,
 }
 
 namespace {
+/// Ops of control flow between llm ops (tensor.cast, tensor.extract, ...) take
+/// the storage types.
+struct RetypeTensorOp : ConversionPattern {
+  RetypeTensorOp(const TypeConverter &types, MLIRContext *context)
+      : ConversionPattern(types, MatchAnyOpTypeTag(), /*benefit=*/1, context) {}
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isa<tensor::TensorDialect>(op->getDialect()) || op->getNumRegions())
+      return failure();
+    FailureOr<Operation *> converted =
+        convertOpResultTypes(op, operands, *getTypeConverter(), rewriter);
+    if (failed(converted))
+      return failure();
+    rewriter.replaceOp(op, *converted);
+    return success();
+  }
+};
+
 struct ConvertLLMToLinalg
     : mlir::llm::impl::ConvertLLMToLinalgPassBase<ConvertLLMToLinalg> {
   void runOnOperation() override {
@@ -118,6 +137,10 @@ struct ConvertLLMToLinalg
     populateElementwiseLowerings(patterns, types);
     populateProductLowerings(patterns, types);
     populateShapeLowerings(patterns, types);
+    populateReductionLowerings(patterns, types);
+    populateMovementLowerings(patterns, types);
+    populateAttentionLowerings(patterns, types);
+    patterns.add<RetypeTensorOp>(types, context);
     populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
                                                                    types);
     populateReturnOpTypeConversionPattern(patterns, types);
@@ -126,6 +149,8 @@ struct ConvertLLMToLinalg
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addIllegalDialect<LLMDialect>();
+    target.addDynamicallyLegalDialect<tensor::TensorDialect>(
+        [&](Operation *op) { return types.isLegal(op); });
     target.addLegalOp<WeightOp>();
     target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp func) {
       return types.isSignatureLegal(func.getFunctionType());

@@ -40,6 +40,8 @@ void addLowering(RewritePatternSet &patterns, const TypeConverter &types) {
   patterns.add<Lowering<OpTy, Fn>>(types, patterns.getContext());
 }
 
+void populateAttentionLowerings(RewritePatternSet &patterns,
+                                const TypeConverter &types);
 void populateElementwiseLowerings(RewritePatternSet &patterns,
                                   const TypeConverter &types);
 void populateReductionLowerings(RewritePatternSet &patterns,
