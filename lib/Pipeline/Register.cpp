@@ -26,6 +26,7 @@
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
 #include "passes/KVCache/Passes.h"
+#include "passes/Host/Passes.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Raise/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -55,6 +56,8 @@ void llm::registerPasses() {
     mlir::llm::registerLLMLLMToLinalgPasses();
     cuda::registerLLMTargetCUDAPasses();
     registerPipelines();
+    mlir::llm::registerLLMHostPasses();
+    mlir::llm::registerHostFunctionPipeline();
   });
 }
 
