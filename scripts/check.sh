@@ -96,6 +96,10 @@ step docs docs_check
 suite unit scripts/run-unit-tests.sh $build
 suite lit /usr/lib/llvm-22/bin/lit -sv --timeout=900 "${lit_filter[@]}" $build/test
 if [ "$level" != quick ]; then
+  subset=(--subset)
+  [ "$level" = full ] && subset=()
+  suite conformance $build/venv/bin/python test/conformance/run.py \
+    $build/bin/conformance-runner "${subset[@]}"
   step tidy-changed tidy changed
 fi
 if [ "$level" = full ]; then
