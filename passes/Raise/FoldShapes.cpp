@@ -264,9 +264,14 @@ struct FoldShapes : mlir::llm::impl::FoldShapesPassBase<FoldShapes> {
     return changed;
   }
 
-  /// A call site fixes the types of arguments and results.
-  static bool isCalled(func::FuncOp func) {
-    return !SymbolTable::symbolKnownUseEmpty(func, func->getParentOp());
+  /// Whether something other than the function's own ops depends on the types
+  /// of values: a call site, or control flow whose regions must agree.
+  static bool hasFixedTypes(func::FuncOp func) {
+    if (!SymbolTable::symbolKnownUseEmpty(func, func->getParentOp()))
+      return true;
+    return llvm::any_of(
+        func.getBody().front().without_terminator(),
+        [](Operation &op) { return !isa<LLMDialect>(op.getDialect()); });
   }
 
   /// Whether uses of `value` accept `type`. A more static one is as good where
@@ -280,12 +285,12 @@ struct FoldShapes : mlir::llm::impl::FoldShapesPassBase<FoldShapes> {
       if (!ShapedType::isDynamic(a) && a != b)
         return false;
     return from.getRank() == to.getRank() &&
-           from.getElementType() == to.getElementType() && !isCalled(func);
+           from.getElementType() == to.getElementType() && !hasFixedTypes(func);
   }
 
   /// Sizes that are constant become part of the types.
   bool refineTypes(func::FuncOp func) {
-    if (isCalled(func))
+    if (hasFixedTypes(func))
       return false;
     SymbolicShape shapes(func);
     bool changed = false;

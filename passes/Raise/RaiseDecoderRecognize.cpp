@@ -380,7 +380,8 @@ LogicalResult Recognizer::run() {
   graph.func = func;
   for (Operation &op : func.getBody().front())
     if (isa<GetWeightOp, ConstantOp>(op) ||
-        (op.getNumOperands() > 0 && isMemoryEffectFree(&op) &&
+        (op.getNumOperands() > 0 && op.getNumRegions() == 0 &&
+         isMemoryEffectFree(&op) &&
          llvm::all_of(op.getOperands(),
                       [&](Value v) { return isConstant(v); })))
       graph.constants.insert_range(op.getResults());

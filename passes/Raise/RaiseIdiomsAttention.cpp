@@ -265,7 +265,9 @@ static bool raiseAttention(MatMulOp op, SymbolicShape &shapes) {
       /*window=*/0, /*causal=*/false);
   op.getResult().replaceAllUsesWith(attention.getOutput());
   auto after = [&](OpOperand &use) {
-    return attention->isBeforeInBlock(use.getOwner());
+    Operation *user =
+        attention->getBlock()->findAncestorOpInBlock(*use.getOwner());
+    return user && attention->isBeforeInBlock(user);
   };
   for (auto [cached, result] :
        llvm::zip(SmallVector<Cached>{*key, *value}, attention.getPresent()))

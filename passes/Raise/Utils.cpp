@@ -232,7 +232,8 @@ bool mlir::llm::isModelConstant(Value value) {
       return false;
     if (isa<GetWeightOp, ConstantOp>(op) || !seen.insert(op).second)
       continue;
-    if (op->getNumOperands() == 0 || !isMemoryEffectFree(op))
+    if (op->getNumOperands() == 0 || op->getNumRegions() != 0 ||
+        !isMemoryEffectFree(op))
       return false;
     llvm::append_range(stack, op->getOperands());
   }

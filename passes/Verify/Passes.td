@@ -16,7 +16,8 @@ def VerifyImportPass : Pass<"llm-verify-import", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the import stage";
   let description = [{
     1. The module has one public function with a body, of one block, and ops of
-       the llm dialect in it.
+       the llm dialect in it; control flow is scf with what it needs of tensor
+       and arith.
     2. Its arguments and results are ranked tensors; arguments carry `llm.name`,
        all different; `llm.dims` has one string for each dimension.
 

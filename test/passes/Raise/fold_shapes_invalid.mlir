@@ -68,3 +68,22 @@ func.func @caller(%x: tensor<4xf32>) -> tensor<?xf32> {
   %y = call @callee(%x) : (tensor<4xf32>) -> tensor<?xf32>
   return %y : tensor<?xf32>
 }
+
+// -----
+
+// Branches agree on a type, so values do not change theirs. A constant of
+// another type does not go where control flow takes it.
+// CHECK-LABEL: func.func @branches(
+// CHECK: scf.if {{.*}} -> (tensor<?xf32>)
+// CHECK: llm.reshape {{.*}} -> tensor<?xf32>
+func.func @branches(%c: tensor<i1>, %x: tensor<4xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %t = llm.constant dense<-1> : tensor<1xi64>
+  %b = tensor.extract %c[] : tensor<i1>
+  %z = scf.if %b -> tensor<?xf32> {
+    %r = llm.reshape %x, %t : (tensor<4xf32>, tensor<1xi64>) -> tensor<?xf32>
+    scf.yield %r : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  return %z : tensor<?xf32>
+}
