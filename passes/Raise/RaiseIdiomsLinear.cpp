@@ -38,6 +38,41 @@ static Value biasVector(OpBuilder &builder, Value value, int64_t size) {
   return asWeight(builder, value);
 }
 
+/// The value behind reshapes that keep the last dimension: the same rows.
+static Value sameRows(Value value, SymbolicShape &shapes) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
+    Value inner = reshape.getInput();
+    ArrayRef<SymbolicExpr> dims = shapes.getDims(inner);
+    if (dims.empty() || dims.back() != shapes.getDims(value).back())
+      break;
+    value = inner;
+  }
+  return value;
+}
+
+/// A linear on rows as they were before reshapes, where `op` has flattened
+/// batch and sequence for it; the result in the shape of `op`'s.
+static Value createLinear(OpBuilder &builder, Operation *op,
+                          SymbolicShape &shapes, Value input, Value weight,
+                          Value bias, bool transposed, int64_t accuracy) {
+  Location loc = op->getLoc();
+  RankedTensorType type = tensorOf(op->getResult(0));
+  Value rows = sameRows(input, shapes);
+  SmallVector<SymbolicExpr> result(shapes.getDims(op->getResult(0)));
+  if (rows != input) {
+    SmallVector<SymbolicExpr> dims(shapes.getDims(rows));
+    dims.back() = result.back();
+    Value linear =
+        LinearOp::create(builder, loc, typeOf(dims, type.getElementType()),
+                         rows, weight, bias, transposed, accuracy);
+    if (Value shaped = createReshape(builder, loc, shapes, linear, result))
+      if (shaped.getType() == type)
+        return shaped;
+  }
+  return LinearOp::create(builder, loc, type, input, weight, bias, transposed,
+                          accuracy);
+}
+
 unsigned mlir::llm::raiseLinears(func::FuncOp func, SymbolicShape &shapes) {
   unsigned count = 0;
   for (Operation *op : snapshot(func)) {
@@ -56,24 +91,37 @@ unsigned mlir::llm::raiseLinears(func::FuncOp func, SymbolicShape &shapes) {
       weight = asWeight(builder, weight);
       if (!weight || tensorOf(matmul.getLhs()).getRank() < 1)
         continue;
-      matmul.getResult().replaceAllUsesWith(LinearOp::create(
-          builder, op->getLoc(), matmul.getType(), matmul.getLhs(), weight,
-          Value(), transposed, /*accuracy_level=*/0));
+      matmul.getResult().replaceAllUsesWith(
+          createLinear(builder, op, shapes, matmul.getLhs(), weight, Value(),
+                       transposed, /*accuracy=*/0));
       ++count;
+    } else if (auto linear = dyn_cast<LinearOp>(op)) {
+      // Imported as one, of rows that were flattened for it.
+      if (sameRows(linear.getInput(), shapes) != linear.getInput())
+        linear.getResult().replaceAllUsesWith(
+            createLinear(builder, op, shapes, linear.getInput(),
+                         linear.getWeight(), linear.getBias(),
+                         linear.getTransposed(), linear.getAccuracyLevel()));
     } else if (auto add = dyn_cast<AddOp>(op)) {
       for (auto [x, bias] : {std::pair(add.getLhs(), add.getRhs()),
                              std::pair(add.getRhs(), add.getLhs())}) {
-        auto linear = x.getDefiningOp<LinearOp>();
-        if (!linear || linear.getBias() || !linear->hasOneUse() ||
-            linear.getType() != add.getType())
+        Value rows = sameRows(x, shapes);
+        auto linear = rows.getDefiningOp<LinearOp>();
+        if (!linear || linear.getBias() || !x.hasOneUse() ||
+            (rows != x && !rows.hasOneUse()) || x.getType() != add.getType())
           continue;
         Value vector = biasVector(builder, bias, tensorOf(x).getShape().back());
         if (!vector)
           continue;
-        add.getResult().replaceAllUsesWith(LinearOp::create(
-            builder, op->getLoc(), linear.getType(), linear.getInput(),
-            linear.getWeight(), vector, linear.getTransposed(),
-            linear.getAccuracyLevel()));
+        Value result =
+            LinearOp::create(builder, op->getLoc(), linear.getType(),
+                             linear.getInput(), linear.getWeight(), vector,
+                             linear.getTransposed(), linear.getAccuracyLevel());
+        SmallVector<SymbolicExpr> dims(shapes.getDims(add.getResult()));
+        result = createReshape(builder, op->getLoc(), shapes, result, dims);
+        if (!result || result.getType() != add.getType())
+          continue;
+        add.getResult().replaceAllUsesWith(result);
         break;
       }
     }

@@ -48,3 +48,29 @@ func.func @constant_weight(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %y = llm.matmul %x, %w : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+// Batch and sequence flattened for a product (Gemm), a bias behind it, and
+// unflattened: none of that is left.
+// CHECK-LABEL: func.func @flattened(
+// CHECK-SAME: %[[X:.*]]: tensor<?x?x4xf32>
+// CHECK: %[[Y:.*]] = llm.linear %[[X]], %{{.*}} bias(%{{.*}}) : (tensor<?x?x4xf32>, tensor<8x4xf32>, tensor<8xf32>) -> tensor<?x?x8xf32>
+// CHECK: %[[Z:.*]] = llm.linear %[[Y]], %{{.*}} bias(%{{.*}}) {transposed} : (tensor<?x?x8xf32>, tensor<8x4xf32>, tensor<4xf32>) -> tensor<?x?x4xf32>
+// CHECK: return %[[Z]]
+llm.weight @w : tensor<8x4xf32> = #llm.dense<#llm.component<"data", tensor<8x4xf32>, dense<2.0> : tensor<8x4xf32>>>
+llm.weight @b : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf32>, dense<1.0> : tensor<8xf32>>>
+llm.weight @c : tensor<4xf32> = #llm.dense<#llm.component<"data", tensor<4xf32>, dense<1.0> : tensor<4xf32>>>
+func.func @flattened(%x: tensor<?x?x4xf32> {llm.dims = ["b", "s", ""]}) -> tensor<?x?x4xf32> {
+  %w = llm.get_weight @w : tensor<8x4xf32>
+  %b = llm.get_weight @b : tensor<8xf32>
+  %c = llm.get_weight @c : tensor<4xf32>
+  %flat = llm.constant dense<[-1, 4]> : tensor<2xi64>
+  %x2 = llm.reshape %x, %flat : (tensor<?x?x4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
+  %l = llm.linear %x2, %w bias(%b) : (tensor<?x4xf32>, tensor<8x4xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %m = llm.matmul %l, %w : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
+  %a = llm.add %m, %c : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %shape = llm.shape %x : tensor<?x?x4xf32> -> tensor<3xi64>
+  %y = llm.reshape %a, %shape : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<?x?x4xf32>
+  return %y : tensor<?x?x4xf32>
+}
