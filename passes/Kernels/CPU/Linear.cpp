@@ -14,6 +14,10 @@
 
 namespace mlir::llm {
 
+/// How far ahead of their use weights are fetched into the second-level cache
+/// (measured: 1 to 4 KiB gain less, 8 KiB suffices).
+static constexpr int64_t kPrefetchBytes = 8192;
+
 /// Tokens of the tiles, largest first. With AVX-512 12 x 2 accumulators and
 /// with AVX2 3 x 4 leave registers for the weights; below 4 x 2 the latency of
 /// the chains is what counts.
@@ -61,6 +65,20 @@ void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
       [&] { storeSome(rest); });
 }
 
+void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count) {
+  auto type = cast<MemRefType>(weight.getType());
+  int64_t perByte = type.getElementTypeBitWidth() / 8;
+  // Clamped to the buffer: an address past it must not be formed.
+  int64_t last = type.getDimSize(0) - count;
+  if (last < 0)
+    return;
+  Value ahead = e.mini(e.addi(at, kPrefetchBytes / perByte), e.idx(last));
+  for (int64_t byte = 0; byte < count * perByte; byte += 64)
+    memref::PrefetchOp::create(
+        e, weight, ValueRange{e.addi(ahead, byte / perByte)},
+        /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 /// The function for one token (`single`), or for any number.
 static void emitDense(KernelBuilder &kernel, const Layout &layout, bool hasBias,
                       StringRef name, bool single) {
@@ -99,17 +117,22 @@ static void emitDense(KernelBuilder &kernel, const Layout &layout, bool hasBias,
             }
             return next;
           };
-          int64_t unroll = tile == 1 ? 8 : 2;
+          int64_t unroll = tile <= 2 ? 8 : tile <= 8 ? 4 : 2;
           int64_t full = k / unroll * unroll;
           SmallVector<Value> acc(tile * vectors, e.splat(0, width));
           if (full)
-            acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
-                         [&](Value i, ValueRange values) {
-                           SmallVector<Value> next(values);
-                           for (int64_t u = 0; u < unroll; ++u)
-                             next = step(e.addi(i, u), next);
-                           return next;
-                         });
+            acc =
+                e.loop(e.idx(0), e.idx(full), unroll, acc,
+                       [&](Value i, ValueRange values) {
+                         SmallVector<Value> next(values);
+                         if (tile > 1)
+                           prefetchWeights(e, weight,
+                                           e.addi(base, e.muli(i, kPanelBlock)),
+                                           unroll * kPanelBlock);
+                         for (int64_t u = 0; u < unroll; ++u)
+                           next = step(e.addi(i, u), next);
+                         return next;
+                       });
           for (int64_t i = full; i < k; ++i)
             acc = step(e.idx(i), acc);
           for (int64_t m = 0; m < tile; ++m)

@@ -26,6 +26,12 @@ void forTokenTiles(Emitter &e, Value tokens, bool single,
 void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
                    Value row, Value panel, int64_t n);
 
+/// Prefetches weights some way ahead of the `count` elements at `at`: where a
+/// tile of tokens, or unpacking, fills the window in which the processor would
+/// find the next loads by itself. One token with dense weights streams faster
+/// without.
+void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count);
+
 /// The function `name` of a linear over panel_affine, for one token or any
 /// number. `int8`: it reads what quantize_rows writes, else f32.
 void emitAffineLinear(KernelBuilder &kernel, const Layout &layout, bool hasBias,

@@ -117,6 +117,8 @@ AffineEmitter::Vectors AffineEmitter::groupF32(Value group, Value firstInput,
   int64_t perWord = layout.wordInputs(), bits = layout.bits;
   Value x = e.addi(e.muli(token, layout.k), firstInput);
   auto doWord = [&](Value word, int64_t count, Vectors sums) {
+    prefetchWeights(e, weight, e.addi(group, e.muli(word, kPanelBlock * 4)),
+                    kPanelBlock * 4);
     Vectors words;
     for (int64_t j = 0; j < vectors; ++j)
       words.push_back(loadWord(group, word, j));
@@ -205,6 +207,8 @@ AffineEmitter::Vectors AffineEmitter::groupInt8(Value group, Value g,
   };
   auto doWord = [&](Value word, Vectors sums) {
     Value at = e.addi(x, e.muli(word, perWord));
+    prefetchWeights(e, weight, e.addi(group, e.muli(word, kPanelBlock * 4)),
+                    kPanelBlock * 4);
     Vectors words;
     for (int64_t j = 0; j < vectors; ++j)
       words.push_back(loadWord(group, word, j));
