@@ -55,10 +55,12 @@ bool BlockTable::grow(int32_t count, std::vector<Copy> &copies) {
   if (fresh > allocator->numFree())
     return false;
   if (copy) {
-    int32_t page = *allocator->allocate();
-    copies.push_back({held.back(), page});
+    std::optional<int32_t> page = allocator->allocate();
+    if (!page)
+      return false;
+    copies.push_back({held.back(), *page});
     allocator->release(held.back());
-    held.back() = page;
+    held.back() = *page;
   }
   while (static_cast<int64_t>(held.size()) < needed)
     held.push_back(*allocator->allocate());
