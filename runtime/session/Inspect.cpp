@@ -201,7 +201,10 @@ Expected<std::string> inspectText(const Artifact &artifact) {
                          std::to_string(manifest.vocabulary_size()) +
                          ", context " +
                          std::to_string(manifest.generation().max_context())
-                   : "generic graph (" + manifest.not_decoder_reason() + ")");
+                   : "plain graph" +
+                         (manifest.not_decoder_reason().empty()
+                              ? ""
+                              : " (" + manifest.not_decoder_reason() + ")"));
   line("recipe", manifest.recipe());
   line("compiler", manifest.compiler());
   line("tokenizer", manifest.has_tokenizer() ? manifest.tokenizer().kind()

@@ -54,6 +54,19 @@ Expected<int> decoderProgram(const artifact::Manifest &manifest,
 }
 } // namespace
 
+Status requireDecoder(const artifact::Manifest &manifest) {
+  if (!manifest.decoder()) {
+    const std::string &reason = manifest.not_decoder_reason();
+    return Status::unsupported("the artifact holds a plain graph, no decoder" +
+                               (reason.empty() ? "" : " (" + reason + ")") +
+                               ": llm-run exec runs it");
+  }
+  if (manifest.synthetic_weights())
+    return Status::unsupported("the artifact has shapes in place of weights "
+                               "(--weights=synthetic)");
+  return Status::success();
+}
+
 Expected<std::unique_ptr<Session>>
 Session::create(std::shared_ptr<const Artifact> artifact,
                 const SessionOptions &options) {
@@ -67,15 +80,7 @@ Session::create(std::shared_ptr<const Artifact> artifact,
 
 Status Session::setUp(const SessionOptions &options) {
   const artifact::Manifest &m = manifest();
-  if (!m.decoder()) {
-    std::string reason = m.not_decoder_reason();
-    return Status::unsupported("the artifact holds no decoder" +
-                               (reason.empty() ? "" : ": " + reason) +
-                               "; llm-run exec runs it");
-  }
-  if (m.synthetic_weights())
-    return Status::unsupported("the artifact has shapes in place of weights "
-                               "(--weights=synthetic)");
+  LLM_RETURN_IF_ERROR(requireDecoder(m));
   auto maxContext = static_cast<int32_t>(m.generation().max_context());
   contextLength = options.context ? options.context : maxContext;
   if (contextLength < 1 || contextLength > maxContext)

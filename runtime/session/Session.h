@@ -31,6 +31,9 @@ Expected<std::unique_ptr<Device>> createDevice(const std::string &name,
 Expected<std::string> chooseDevice(const artifact::Manifest &manifest,
                                    const std::string &wanted);
 
+/// Unsupported, with the reason, where an artifact holds no decoder that runs.
+Status requireDecoder(const artifact::Manifest &manifest);
+
 struct SessionOptions {
   std::string device;       ///< empty: see chooseDevice
   int threads = 0;          ///< 0: all that the process may use

@@ -163,7 +163,7 @@ Status benchBatch(const BenchOptions &options,
 
 Status benchAction(const BenchOptions &options) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(options.common.artifact));
+                       openDecoder(options.common.artifact));
   bool traced = !options.trace.empty();
   std::string events;
   for (int64_t batch : options.batches) {

@@ -135,7 +135,7 @@ private:
 Status chatAction(const ChatOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path));
+                       openDecoder(path));
   auto tokenizer = requireTokenizer(*artifact).withContext(path);
   if (!tokenizer)
     return tokenizer.takeStatus();

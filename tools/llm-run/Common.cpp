@@ -79,6 +79,13 @@ SessionOptions CommonOptions::sessionOptions() const {
   return options;
 }
 
+Expected<std::shared_ptr<const Artifact>> openDecoder(const std::string &path) {
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
+                       Artifact::open(path));
+  LLM_RETURN_IF_ERROR(requireDecoder(artifact->manifest()).withContext(path));
+  return artifact;
+}
+
 Expected<std::unique_ptr<Tokenizer>> loadTokenizer(const Artifact &artifact) {
   if (!artifact.manifest().has_tokenizer() ||
       artifact.manifest().tokenizer().kind().empty())

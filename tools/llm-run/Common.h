@@ -58,6 +58,10 @@ void addInspect(CLI::App &app, Action &action);
 void addPerplexity(CLI::App &app, Action &action);
 void addTokenize(CLI::App &app, Action &action);
 
+/// Opens an artifact that can generate; Unsupported for one that cannot.
+Expected<std::shared_ptr<const runtime::Artifact>>
+openDecoder(const std::string &path);
+
 /// The tokenizer sealed in the artifact; null where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
 loadTokenizer(const runtime::Artifact &artifact);

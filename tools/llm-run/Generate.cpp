@@ -202,7 +202,7 @@ std::string idsText(const std::vector<int32_t> &ids) {
 Status generateAction(const GenerateOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path));
+                       openDecoder(path));
   auto loaded = loadTokenizer(*artifact).withContext(path);
   if (!loaded)
     return loaded.takeStatus();

@@ -123,7 +123,7 @@ private:
 Status perplexityAction(const PerplexityOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path));
+                       openDecoder(path));
   auto maxContext =
       static_cast<int32_t>(artifact->manifest().generation().max_context());
   int32_t window =
