@@ -80,8 +80,9 @@ struct RaiseIdioms : mlir::llm::impl::RaiseIdiomsPassBase<RaiseIdioms> {
         numNorms += raiseNorms(func, shapes);
         numActivations += raiseActivations(func, shapes);
         numEmbeddings += raiseEmbeddings(func, shapes);
-        numLinears += raiseLinears(func, shapes);
+        // Before the linears: angles can be a product with a weight.
         numRopes += raiseRopes(func, shapes, maxPositions);
+        numLinears += raiseLinears(func, shapes);
         numAttentions += raiseAttentions(func, shapes);
         numMasks += raiseMasks(func, shapes);
         numFlattened += flattenHeads(func, shapes);

@@ -110,16 +110,75 @@ static bool matchNormalized(Value value, Normalized &out) {
   return false;
 }
 
-/// A vector along the last dimension of `like`, the same for all rows: a weight
-/// or computed from weights.
+/// Weights of norms are vectors of the hidden size.
+static constexpr int64_t kMaxScale = 1 << 20;
+
+/// The numbers of a vector computed from a weight in few steps, each rounded to
+/// the type it has: Gemma's scale is 1 + w.
+static std::optional<SmallVector<double>> evaluate(Value value,
+                                                   unsigned depth = 0) {
+  if (std::optional<SmallVector<double>> stored = readFloats(value, kMaxScale))
+    return stored;
+  Operation *op = value.getDefiningOp();
+  auto type = dyn_cast<FloatType>(tensorOf(value).getElementType());
+  if (!op || !type || depth > 4 || !isa<CastOp, AddOp, SubOp, MulOp, DivOp>(op))
+    return std::nullopt;
+  SmallVector<SmallVector<double>> operands;
+  for (Value operand : op->getOperands()) {
+    auto numbers = evaluate(operand, depth + 1);
+    if (!numbers || numbers->empty())
+      return std::nullopt;
+    operands.push_back(std::move(*numbers));
+  }
+  size_t count = std::max(operands.front().size(), operands.back().size());
+  SmallVector<double> out;
+  for (size_t i = 0; i < count; ++i) {
+    double x[2];
+    for (int k : {0, 1}) {
+      const auto &numbers = k ? operands.back() : operands.front();
+      if (numbers.size() != 1 && numbers.size() != count)
+        return std::nullopt;
+      x[k] = numbers[numbers.size() == 1 ? 0 : i];
+    }
+    double result = isa<CastOp>(op)  ? x[0]
+                    : isa<AddOp>(op) ? x[0] + x[1]
+                    : isa<SubOp>(op) ? x[0] - x[1]
+                    : isa<MulOp>(op) ? x[0] * x[1]
+                                     : x[0] / x[1];
+    bool loses;
+    APFloat number(result);
+    number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &loses);
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+    out.push_back(number.convertToDouble());
+  }
+  return out;
+}
+
+/// A vector along the last dimension of `like`, the same for all rows, as a
+/// weight; computed ones become weights of their own.
 static Value rowVector(OpBuilder &builder, Value value, Value like) {
-  value = skipFloatCasts(value);
-  if (tensorOf(value).getRank() != 1 ||
-      tensorOf(value).getDimSize(0) != tensorOf(like).getShape().back())
+  RankedTensorType type = tensorOf(value);
+  if (type.getRank() != 1 ||
+      type.getDimSize(0) != tensorOf(like).getShape().back())
     return {};
   if (Value weight = asWeight(builder, value))
     return weight;
-  return isModelConstant(value) ? value : Value();
+  std::optional<SmallVector<double>> numbers = evaluate(value);
+  if (!numbers ||
+      static_cast<int64_t>(numbers->size()) != type.getNumElements())
+    return {};
+  SmallVector<APFloat> elements;
+  for (double number : *numbers) {
+    bool loses;
+    elements.emplace_back(number);
+    elements.back().convert(
+        cast<FloatType>(type.getElementType()).getFloatSemantics(),
+        APFloat::rmNearestTiesToEven, &loses);
+  }
+  auto func = value.getDefiningOp()->getParentOfType<func::FuncOp>();
+  return createWeight(func, value.getLoc(), "scale",
+                      DenseElementsAttr::get(type, elements));
 }
 
 unsigned mlir::llm::raiseNorms(func::FuncOp func, SymbolicShape &shapes) {

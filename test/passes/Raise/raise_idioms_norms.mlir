@@ -72,3 +72,26 @@ func.func @layer(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %y = llm.add %b, %g : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// A scale computed from a weight, 1 + w, is evaluated.
+// CHECK: llm.weight @scale : tensor<4xf32> = {{.*}}dense<[1.500000e+00, 3.000000e+00, 0.000000e+00, 1.000000e+00]>
+// CHECK-LABEL: func.func @computed_scale(
+// CHECK: %[[W:.*]] = llm.get_weight @scale
+// CHECK: llm.rms_norm %{{.*}}, %[[W]] {epsilon = 9.9999999747524271E-7 : f64}
+llm.weight @w : tensor<4xf32> = #llm.dense<#llm.component<"data", tensor<4xf32>, dense<[0.5, 2.0, -1.0, 0.0]> : tensor<4xf32>>>
+func.func @computed_scale(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %w = llm.get_weight @w : tensor<4xf32>
+  %one = llm.constant dense<1.0> : tensor<f32>
+  %eps = llm.constant dense<1.0e-06> : tensor<f32>
+  %power = llm.constant dense<-0.5> : tensor<f32>
+  %scale = llm.add %w, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %p = llm.mul %x, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %m = llm.reduce mean %p axes [-1] keepdims : tensor<?x4xf32> -> tensor<?x1xf32>
+  %a = llm.add %m, %eps : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = llm.pow %a, %power : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %n = llm.mul %x, %r : (tensor<?x4xf32>, tensor<?x1xf32>) -> tensor<?x4xf32>
+  %y = llm.mul %n, %scale : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
