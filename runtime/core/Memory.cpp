@@ -59,7 +59,8 @@ Allocation::~Allocation() {
 }
 
 Expected<MappedFile> MappedFile::open(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for its other end.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Status::invalidInput(path +
                                 ": cannot open: " + std::strerror(errno));
@@ -92,6 +93,20 @@ MappedFile::~MappedFile() {
 }
 
 Expected<OutputFile> OutputFile::create(const std::string &path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    // A device or a pipe is written to; a rename would replace it.
+    int special = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    std::FILE *file = special < 0 ? nullptr : fdopen(special, "wb");
+    if (!file) {
+      Status status =
+          Status::resource(path + ": cannot write: " + std::strerror(errno));
+      if (special >= 0)
+        close(special);
+      return status;
+    }
+    return OutputFile(path, "", file);
+  }
   std::string temporary = path + ".XXXXXX";
   int descriptor = mkostemp(temporary.data(), O_CLOEXEC);
   if (descriptor < 0)
@@ -112,7 +127,8 @@ OutputFile::~OutputFile() {
   if (!file)
     return;
   std::fclose(file);
-  unlink(temporary.c_str());
+  if (!temporary.empty())
+    unlink(temporary.c_str());
 }
 
 Status OutputFile::failed(const char *what) const {
@@ -133,13 +149,16 @@ Status OutputFile::writeAt(uint64_t offset, const void *data, size_t bytes) {
 }
 
 Status OutputFile::commit() {
-  if (std::fflush(file) != 0 || fsync(fileno(file)) != 0)
+  bool inPlace = temporary.empty();
+  if (std::fflush(file) != 0 || (!inPlace && fsync(fileno(file)) != 0))
     return failed("write");
   int closed = std::fclose(file);
   file = nullptr;
-  if (closed != 0 || rename(temporary.c_str(), target.c_str()) != 0) {
+  if (closed != 0 ||
+      (!inPlace && rename(temporary.c_str(), target.c_str()) != 0)) {
     Status status = failed("write");
-    unlink(temporary.c_str());
+    if (!inPlace)
+      unlink(temporary.c_str());
     return status;
   }
   return Status::success();

@@ -14,10 +14,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace llm;
 using namespace llm::runtime;
@@ -222,6 +224,25 @@ TEST(OutputFile, SaysWhatIsWrong) {
   ASSERT_FALSE(file);
   EXPECT_NE(file.status().message().find("/nonexistent-directory/file"),
             std::string::npos);
+}
+
+TEST(OutputFile, WritesIntoAPipe) {
+  std::string path = testing::TempDir() + "/OutputFileWritesIntoAPipe";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  auto file = OutputFile::create(path);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->write("text", 4));
+  ASSERT_TRUE(file->commit());
+  char bytes[8];
+  EXPECT_EQ(read(reader, bytes, sizeof(bytes)), 4);
+  struct stat info;
+  ASSERT_EQ(lstat(path.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISFIFO(info.st_mode));
+  close(reader);
+  unlink(path.c_str());
 }
 
 TEST(Allocation, IsZeroedAndAligned) {
