@@ -37,6 +37,14 @@ class OutputFile {
 public:
   static FailureOr<std::unique_ptr<OutputFile>> create(StringRef path,
                                                        Location loc) {
+    // The rename would replace a device or a pipe.
+    llvm::sys::fs::file_status status;
+    if (!llvm::sys::fs::status(path, status) &&
+        status.type() != llvm::sys::fs::file_type::regular_file &&
+        status.type() != llvm::sys::fs::file_type::directory_file)
+      return emitError(loc)
+                 << "cannot write '" << path << "': not a regular file",
+             failure();
     // Same directory: the rename must not cross file systems.
     SmallString<128> model(path);
     model += ".%%%%%%%%.tmp";

@@ -122,7 +122,12 @@ OwningOpRef<ModuleOp> loadModule(StringRef path, MLIRContext &context) {
   if (isArtifactFile(*file))
     return readArtifact(*file, context);
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(*file);
+      std::make_error_code(std::errc::invalid_argument);
+  // A device may never end.
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(*file, status) ||
+      status.type() != llvm::sys::fs::file_type::character_file)
+    buffer = llvm::MemoryBuffer::getFile(*file);
   if (!buffer) {
     emitError(FileLineColLoc::get(&context, *file, 0, 0))
         << "cannot read the module: " << buffer.getError().message();

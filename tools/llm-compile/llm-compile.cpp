@@ -10,6 +10,7 @@
 #include "llm/ABI/artifact.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
 #include <CLI/CLI.hpp>
@@ -80,6 +81,9 @@ int reportCrash(const llm::CompileOptions &options,
 } // namespace
 
 int main(int argc, char **argv) {
+  // Else a closed one is the output's: diagnostics would go into the artifact.
+  if (llvm::sys::Process::FixupStandardFileDescriptors())
+    return 1;
   llm::CompileOptions options;
   options.compilerVersion = LLM_VERSION;
   options.progress = isatty(STDERR_FILENO);
