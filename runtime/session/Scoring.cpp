@@ -98,6 +98,9 @@ Expected<ScoringResult> score(Session &session,
                               int64_t maxSequences,
                               const ScoringOptions &options) {
   return catchExceptions([&]() -> Expected<ScoringResult> {
+    // The last token of a window is looked up in the logits, never appended.
+    for (const std::vector<int32_t> &window : windows)
+      LLM_RETURN_IF_ERROR(session.verifyTokens(window));
     Scorer scorer(session, windows, options);
     size_t next = 0;
     while (next < windows.size() || scorer.active() > 0) {

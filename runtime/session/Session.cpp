@@ -235,13 +235,18 @@ Status Session::bind(const Symbols &largest) {
   return Status::success();
 }
 
-Status Session::append(SequenceId id, std::span<const int32_t> tokens,
-                       llm_role role, Logits wanted) {
+Status Session::verifyTokens(std::span<const int32_t> tokens) const {
   for (int32_t token : tokens)
     if (token < 0 || token >= vocabularySize())
       return Status::invalidInput("token " + std::to_string(token) +
                                   " is not in the vocabulary of " +
                                   std::to_string(vocabularySize()));
+  return Status::success();
+}
+
+Status Session::append(SequenceId id, std::span<const int32_t> tokens,
+                       llm_role role, Logits wanted) {
+  LLM_RETURN_IF_ERROR(verifyTokens(tokens));
   return scheduler->append(id, tokens, role, wanted);
 }
 

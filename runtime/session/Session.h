@@ -84,6 +84,8 @@ public:
     return scheduler->fork(parent);
   }
   void remove(SequenceId id) { scheduler->remove(id); }
+  /// InvalidInput for an id outside the vocabulary.
+  Status verifyTokens(std::span<const int32_t> tokens) const;
   /// InvalidInput for an id outside the vocabulary, or beyond the context.
   Status append(SequenceId id, std::span<const int32_t> tokens, llm_role role,
                 Logits logits);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace llm::run {
 
@@ -165,6 +166,12 @@ Status benchAction(const BenchOptions &options) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
                        openDecoder(options.common.artifact));
   bool traced = !options.trace.empty();
+  // Before anything is measured and printed: it may not be writable.
+  std::optional<OutputFile> file;
+  if (traced) {
+    LLM_ASSIGN_OR_RETURN(OutputFile created, OutputFile::create(options.trace));
+    file.emplace(std::move(created));
+  }
   std::string events;
   for (int64_t batch : options.batches) {
     std::unique_ptr<Profile> profile;
@@ -178,10 +185,9 @@ Status benchAction(const BenchOptions &options) {
   }
   if (!traced)
     return Status::success();
-  LLM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(options.trace));
   std::string text = "[" + events + "]\n";
-  LLM_RETURN_IF_ERROR(file.write(text.data(), text.size()));
-  return file.commit();
+  LLM_RETURN_IF_ERROR(file->write(text.data(), text.size()));
+  return file->commit();
 }
 
 } // namespace

@@ -19,10 +19,11 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr int64_t defaultMaxTokens = 256;
+constexpr int64_t maxRequestTokens = 1 << 28;
 
 struct GenerateOptions {
   CommonOptions common;
-  std::string prompt, promptFile, promptIds, prompts;
+  std::optional<std::string> prompt, promptFile, promptIds, prompts;
   bool chat = false;
   std::string system;
   std::optional<int64_t> maxTokens;
@@ -70,7 +71,8 @@ Status readRequestLine(const Json &line, const GenerateOptions &options,
         request.prompt.push_back(id.get<int32_t>());
       }
       hasPrompt = true;
-    } else if (key == "max_tokens" && value.is_number_unsigned()) {
+    } else if (key == "max_tokens" && value.is_number_unsigned() &&
+               value.get<uint64_t>() <= maxRequestTokens) {
       request.maxTokens = value.get<int64_t>();
       explicitLength = true;
     } else if (key == "stop" && value.is_string()) {
@@ -93,7 +95,7 @@ Status readRequestLine(const Json &line, const GenerateOptions &options,
 Status readRequestFile(const GenerateOptions &options,
                        const Tokenizer *tokenizer,
                        const GenerationRequest &defaults, Requests &requests) {
-  LLM_ASSIGN_OR_RETURN(std::string text, readText(options.prompts));
+  LLM_ASSIGN_OR_RETURN(std::string text, readText(*options.prompts));
   size_t lineNumber = 0;
   for (size_t start = 0; start < text.size();) {
     size_t end = std::min(text.find('\n', start), text.size());
@@ -102,7 +104,7 @@ Status readRequestFile(const GenerateOptions &options,
     ++lineNumber;
     if (line.find_first_not_of(" \t\r") == std::string::npos)
       continue;
-    std::string where = options.prompts + ":" + std::to_string(lineNumber);
+    std::string where = *options.prompts + ":" + std::to_string(lineNumber);
     Json value = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (value.is_discarded())
       return Status::invalidInput(where + ": not valid JSON");
@@ -115,25 +117,25 @@ Status readRequestFile(const GenerateOptions &options,
     requests.explicitLength.push_back(explicitLength);
   }
   if (requests.list.empty())
-    return Status::invalidInput(options.prompts + ": no requests");
+    return Status::invalidInput(*options.prompts + ": no requests");
   return Status::success();
 }
 
 Status readSingle(const GenerateOptions &options, const Tokenizer *tokenizer,
                   GenerationRequest request, Requests &requests) {
-  if (!options.promptIds.empty()) {
+  if (options.promptIds) {
     LLM_ASSIGN_OR_RETURN(
         request.prompt,
-        parseIds(options.promptIds).withContext("--prompt-ids"));
+        parseIds(*options.promptIds).withContext("--prompt-ids"));
   } else {
     if (!tokenizer)
       return Status::invalidInput(
           options.common.artifact +
           ": the artifact has no tokenizer: give --prompt-ids, or compile the "
           "model with --tokenizer");
-    std::string text = options.prompt;
-    if (!options.promptFile.empty()) {
-      LLM_ASSIGN_OR_RETURN(text, readText(options.promptFile));
+    std::string text = options.prompt.value_or("");
+    if (options.promptFile) {
+      LLM_ASSIGN_OR_RETURN(text, readText(*options.promptFile));
     }
     LLM_ASSIGN_OR_RETURN(request.prompt,
                          encodeRequest(options, *tokenizer, text));
@@ -163,7 +165,7 @@ Status fitContext(const Artifact &artifact, const GenerateOptions &options,
       request.maxTokens = limit - prompt + 1;
       needed = limit;
     }
-    if (needed > limit || request.maxTokens > (1 << 28)) {
+    if (needed > limit || request.maxTokens > maxRequestTokens) {
       std::string which =
           requests.list.size() > 1 ? "request " + std::to_string(i) + ": " : "";
       return Status::invalidInput(
@@ -214,7 +216,7 @@ Status generateAction(const GenerateOptions &options) {
   defaults.stop = options.stop;
   defaults.eosIds = endIds(*artifact, tokenizer.get());
   LLM_RETURN_IF_ERROR(verifySampling(defaults.sampling));
-  bool batch = !options.prompts.empty();
+  bool batch = options.prompts.has_value();
   Requests requests;
   LLM_RETURN_IF_ERROR(
       batch ? readRequestFile(options, tokenizer.get(), defaults, requests)
@@ -297,7 +299,7 @@ void addGenerate(CLI::App &app, Action &action) {
   command
       ->add_option("--max-tokens", options->maxTokens,
                    "tokens to generate at most (default 256, or what fits)")
-      ->check(CLI::Range(0, 1 << 28))
+      ->check(CLI::Range(int64_t(0), maxRequestTokens))
       ->type_name("N");
   command
       ->add_option("--stop", options->stop,

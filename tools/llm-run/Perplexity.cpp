@@ -58,17 +58,23 @@ Expected<Windows> textWindows(const PerplexityOptions &options,
   return windows;
 }
 
-Expected<Windows> fileWindows(const PerplexityOptions &options) {
+Expected<Windows> fileWindows(const PerplexityOptions &options,
+                              int64_t vocabulary) {
   LLM_ASSIGN_OR_RETURN(std::string text, readText(options.tokenFile));
   Windows windows;
   size_t number = 0;
   for (size_t start = 0; start < text.size();) {
     size_t end = std::min(text.find('\n', start), text.size());
     ++number;
+    std::string where = options.tokenFile + ":" + std::to_string(number);
     LLM_ASSIGN_OR_RETURN(
         std::vector<int32_t> ids,
-        parseIds(text.substr(start, end - start))
-            .withContext(options.tokenFile + ":" + std::to_string(number)));
+        parseIds(text.substr(start, end - start)).withContext(where));
+    for (int32_t id : ids)
+      if (vocabulary > 0 && id >= vocabulary)
+        return Status::invalidInput(where + ": token " + std::to_string(id) +
+                                    " is not in the vocabulary of " +
+                                    std::to_string(vocabulary));
     start = end + 1;
     if (!ids.empty())
       windows.push_back(std::move(ids));
@@ -132,7 +138,8 @@ Status perplexityAction(const PerplexityOptions &options) {
     window = std::min(window, maxContext);
   Windows windows;
   if (!options.tokenFile.empty()) {
-    LLM_ASSIGN_OR_RETURN(windows, fileWindows(options));
+    LLM_ASSIGN_OR_RETURN(
+        windows, fileWindows(options, artifact->manifest().vocabulary_size()));
   } else {
     auto loaded = requireTokenizer(*artifact).withContext(path);
     if (!loaded)

@@ -8,17 +8,36 @@
 
 #include "runtime/session/Sampler.h"
 
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 
 namespace llm::run {
+
+/// Ranges let NaN through: it compares with nothing.
+static std::string refuseNaN(const std::string &text) {
+  return std::isnan(std::strtod(text.c_str(), nullptr)) ? "NaN is no value"
+                                                        : "";
+}
+
+/// CLI11 takes -1 and 2^64 for unsigned numbers.
+static std::string verifySeed(const std::string &text) {
+  uint64_t seed = 0;
+  const char *end = text.data() + text.size();
+  auto [next, error] = std::from_chars(text.data(), end, seed);
+  return error == std::errc() && next == end
+             ? ""
+             : "'" + text + "' is not a number from 0 to 2^64 - 1";
+}
 
 void SamplingOptions::addTo(CLI::App &command) {
   command
       .add_option("--temperature", temperature,
                   "0 takes the most probable token (the default)")
       ->check(CLI::Range(0.0f, 1e6f))
+      ->check(refuseNaN)
       ->type_name("T");
   command
       .add_option("--top-k", topK, "choose among the K most probable tokens")
@@ -28,20 +47,24 @@ void SamplingOptions::addTo(CLI::App &command) {
       .add_option("--top-p", topP,
                   "choose among the fewest tokens with probability P together")
       ->check(CLI::Range(1e-9f, 1.0f))
+      ->check(refuseNaN)
       ->type_name("P");
   command
       .add_option("--min-p", minP,
                   "leave out tokens below P times the largest probability")
       ->check(CLI::Range(0.0f, 1.0f))
+      ->check(refuseNaN)
       ->type_name("P");
   command
       .add_option("--repetition-penalty", repetitionPenalty,
                   "divide the logits of tokens that occurred by R")
       ->check(CLI::Range(1e-6f, 1e6f))
+      ->check(refuseNaN)
       ->type_name("R");
   command
       .add_option("--seed", seed,
                   "seed of the random numbers (default: random, reported)")
+      ->check(verifySeed)
       ->type_name("N");
 }
 

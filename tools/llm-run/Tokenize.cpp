@@ -31,6 +31,11 @@ Status tokenizeAction(const TokenizeOptions &options) {
   std::string text = options.text;
   if (options.decode) {
     LLM_ASSIGN_OR_RETURN(ids, parseIds(options.text).withContext("--text"));
+    for (int32_t id : ids)
+      if (id >= tokenizer->vocabSize())
+        return Status::invalidInput("--text: token " + std::to_string(id) +
+                                    " is not in the vocabulary of " +
+                                    std::to_string(tokenizer->vocabSize()));
     LLM_ASSIGN_OR_RETURN(text, tokenizer->decode(ids, {.skipSpecial = false}));
   } else {
     LLM_ASSIGN_OR_RETURN(ids, tokenizer->encode(text, {.addSpecial = true,

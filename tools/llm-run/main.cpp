@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace llm::run {
@@ -34,6 +35,15 @@ extern "C" void onInterrupt(int) {
   interruptCount = interruptCount + 1;
   if (interruptCount > 1)
     _exit(Interrupted);
+}
+
+/// Fills descriptors 0 to 2 where the caller closed them: a file opened later
+/// would take their place, and be written what is meant for the terminal. What
+/// fills them refuses writes, so that these still fail.
+void fillStandardDescriptors() {
+  for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+      _exit(InputAtFault);
 }
 
 std::string versionText() {
@@ -75,6 +85,7 @@ int report(int argc, char **argv, const Status &status) {
 }
 
 int run(int argc, char **argv) {
+  fillStandardDescriptors();
   CLI::App app("Runs language models that llm-compile has compiled.",
                "llm-run");
   app.set_version_flag("--version", versionText());
