@@ -220,7 +220,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   auto announce = [&](Stage stage) {
     if (options.progress)
       std::fprintf(stderr, "[%zu/%zu] %s\n", static_cast<size_t>(stage) + 1,
-                   std::size(kStages), stageName(stage).data());
+                   std::size(kStages), stageName(stage).str().c_str());
   };
   for (auto [stage, name] : kStages) {
     if (stage < options.startAt || stage == Stage::Artifact)
