@@ -43,6 +43,8 @@ struct ArtifactInputs {
   std::vector<artifact::PassRecord> passes;
   std::string recipe = "none";
   std::string compilerVersion;
+  /// Why the graph did not raise to a decoder; empty where it did.
+  std::string notDecoderReason;
 };
 
 /// The manifest of a lowered module (rt ops only, kernels generated, memory

@@ -438,10 +438,7 @@ private:
     manifest.mutable_payloads(weightsPayload)->set_size(weightBytes);
     manifest.set_decoder(manifest.iterations_size() != 0);
     if (!manifest.decoder())
-      for (auto function : module.getOps<rt::HostFunctionOp>())
-        if (auto reason =
-                function->getAttrOfType<StringAttr>(mlir::llm::kNotDecoderAttr))
-          manifest.set_not_decoder_reason(reason.str());
+      manifest.set_not_decoder_reason(inputs.notDecoderReason);
     *manifest.mutable_generation() = inputs.generation;
     manifest.mutable_generation()->set_max_context(maxContext);
     for (const artifact::PassRecord &record : inputs.passes)

@@ -243,6 +243,9 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     }
     if (failed(runPipeline(*module, pipeline, &inputs.passes)))
       return failure();
+    // The function that carries it is gone once the graph is lowered.
+    if (inputs.notDecoderReason.empty())
+      inputs.notDecoderReason = notDecoderReason(*module);
     if (!options.saveIR.empty()) {
       SmallString<128> path(options.saveIR);
       llvm::sys::path::append(path, Twine(static_cast<int>(stage)) + "-" +
@@ -260,7 +263,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   announce(Stage::Artifact);
   if (reproducer)
     reproducer->stage = Stage::Artifact;
-  report.notDecoderReason = notDecoderReason(*module);
+  report.notDecoderReason = inputs.notDecoderReason;
   FailureOr<std::vector<CodeObject>> code =
       compileCodeObjects(*module, options.mcpu);
   if (failed(code))
