@@ -45,12 +45,35 @@ bool isArtifactFile(StringRef path) {
                      .starts_with(magic);
 }
 
+/// Whether brackets and braces outside of strings nest deeper than `limit`.
+/// LLVM's JSON parser calls itself for each level.
+static bool nestsDeeperThan(StringRef json, size_t limit) {
+  size_t depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    char c = json[i];
+    if (c == '"')
+      inString = !inString;
+    else if (inString)
+      i += c == '\\';
+    else if ((c == '[' || c == '{') && ++depth > limit)
+      return true;
+    else if ((c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return false;
+}
+
 /// The file name of the decoder in a GenAI configuration.
 static llvm::Expected<std::string> genaiModel(StringRef config) {
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
       llvm::MemoryBuffer::getFile(config);
   if (!buffer)
     return llvm::createStringError(config + ": " + buffer.getError().message());
+  constexpr size_t kMaxDepth = 64;
+  if (nestsDeeperThan((*buffer)->getBuffer(), kMaxDepth))
+    return llvm::createStringError(config + ": JSON nested deeper than 64 "
+                                            "levels");
   llvm::Expected<llvm::json::Value> json =
       llvm::json::parse((*buffer)->getBuffer());
   if (!json)
