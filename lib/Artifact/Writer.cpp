@@ -11,6 +11,7 @@
 #include "llm/ABI/artifact.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "passes/Kernels/Layouts.h"
+#include "runtime/artifact/Artifact.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
@@ -204,6 +205,12 @@ LogicalResult writeArtifact(ModuleOp module, const ArtifactInputs &inputs,
     offset += payload.size();
   }
   uint64_t fileSize = offset;
+  // What the runtime would refuse is not written: a module that was edited by
+  // hand can say what no pass does.
+  if (runtime::Status status = runtime::verifyManifest(manifest, fileSize);
+      !status.ok())
+    return emitError(module.getLoc())
+           << "the module cannot be sealed: " << status.message();
 
   FailureOr<std::unique_ptr<OutputFile>> file =
       OutputFile::create(path, module.getLoc());

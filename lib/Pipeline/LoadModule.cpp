@@ -10,6 +10,7 @@
 #include "lib/Import/ONNX/Import.h"
 #include "lib/Support/WeightData.h"
 #include "llm/ABI/artifact.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Parser/Parser.h"
@@ -87,6 +88,12 @@ static llvm::Expected<std::string> genaiModel(StringRef config) {
   if (!name)
     return llvm::createStringError(config +
                                    ": model.decoder.filename is missing");
+  // A configuration from elsewhere must not point out of its directory.
+  if (name->empty() || *name == "." || *name == ".." ||
+      llvm::sys::path::filename(*name) != *name)
+    return llvm::createStringError(config + ": model.decoder.filename is '" +
+                                   *name +
+                                   "', not the name of a file beside it");
   return name->str();
 }
 
@@ -134,6 +141,51 @@ llvm::Expected<std::string> resolveModelPath(StringRef path) {
              "onnx/ below it");
 }
 
+std::optional<std::string> findDeepNesting(StringRef text) {
+  // The parser recurses once per bracket; this leaves most of the stack free.
+  constexpr int64_t limit = 256;
+  int64_t depth = 0;
+  size_t line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+    case '\n':
+      ++line;
+      break;
+    case '"':
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        if (text[i] == '\\')
+          ++i;
+      break;
+    case '/':
+      if (text.substr(i).starts_with("//")) {
+        i = std::min(text.find('\n', i), text.size());
+        ++line;
+      }
+      break;
+    case '{':
+    case '(':
+    case '[':
+    case '<':
+      if (++depth > limit)
+        return "line " + std::to_string(line) + ": nests deeper than " +
+               std::to_string(limit) + " brackets";
+      break;
+    case '>':
+      if (i > 0 && text[i - 1] == '-')
+        break;
+      [[fallthrough]];
+    case '}':
+    case ')':
+    case ']':
+      depth = std::max<int64_t>(depth - 1, 0);
+      break;
+    default:
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
 OwningOpRef<ModuleOp> loadModule(StringRef path, MLIRContext &context) {
   llvm::Expected<std::string> file = resolveModelPath(path);
   if (!file) {
@@ -154,6 +206,11 @@ OwningOpRef<ModuleOp> loadModule(StringRef path, MLIRContext &context) {
   if (!buffer) {
     emitError(FileLineColLoc::get(&context, *file, 0, 0))
         << "cannot read the module: " << buffer.getError().message();
+    return {};
+  }
+  if (std::optional<std::string> deep = findDeepNesting((*buffer)->getBuffer());
+      deep && !isBytecode(**buffer)) {
+    emitError(FileLineColLoc::get(&context, *file, 0, 0)) << *deep;
     return {};
   }
   llvm::SourceMgr sources;

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <optional>
 #include <string>
 
 namespace llm {
@@ -31,6 +32,10 @@ bool isArtifactFile(llvm::StringRef path);
 /// Fails when there is none, or more than one and no way to choose, and names
 /// what was looked for.
 llvm::Expected<std::string> resolveModelPath(llvm::StringRef path);
+
+/// Where `text` nests its brackets deeper than MLIR's recursive parser should
+/// be given; nullopt where it does not.
+std::optional<std::string> findDeepNesting(llvm::StringRef text);
 
 /// Loads an ONNX model, MLIR text or MLIR bytecode; `path` may be a directory.
 /// On failure the result is null and one error was emitted through `context`,

@@ -41,6 +41,14 @@ LogicalResult sealTokenizer(ModuleOp module, StringRef modelPath,
     return report(sealed.status());
 
   const runtime::Tokenizer &model = **loaded;
+  for (auto program : module.getOps<rt::ProgramOp>()) {
+    auto vocabulary = program->getAttrOfType<IntegerAttr>("llm.vocab");
+    if (vocabulary && model.vocabSize() > vocabulary.getInt())
+      emitWarning(module.getLoc())
+          << "the tokenizer has ids up to " << model.vocabSize() - 1
+          << ", the model " << vocabulary.getInt()
+          << " tokens; a text with the others will be refused";
+  }
   SealedTokenizer &out = inputs.tokenizer.emplace();
   out.kind = source->kind == runtime::TokenizerKind::Llama2c ? "llama2c"
                                                              : "huggingface";

@@ -13,8 +13,8 @@ namespace llm {
 
 /// Reads the tokenizer at `tokenizer`, or the one beside or above the model
 /// where that is empty, and puts its sealed form and the model's generation
-/// defaults into `inputs`. A model without one is fine; a broken one, or one
-/// whose vocabulary exceeds the model's, is an error.
+/// defaults into `inputs`. A model without one is fine, a broken one is an
+/// error, one with ids that the model does not have is warned of.
 mlir::LogicalResult sealTokenizer(mlir::ModuleOp module,
                                   llvm::StringRef modelPath,
                                   llvm::StringRef tokenizer,

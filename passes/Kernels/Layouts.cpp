@@ -232,7 +232,8 @@ static void writeElement(char *out, Type type, float value) {
 static FailureOr<::llm::WeightData>
 open(WeightOp weight, ComponentAttr component, ::llm::WeightFiles *files) {
   FailureOr<::llm::WeightData> data = ::llm::WeightData::open(
-      component, [&] { return weight.emitOpError(); }, files);
+      component, [&] { return weight.emitOpError(); }, files,
+      /*verifyHash=*/true);
   if (failed(data))
     return failure();
   RankedTensorType type = component.getType();

@@ -163,6 +163,8 @@ int main(int argc, char **argv) {
       return 1;
     }
   mlir::MLIRContext context(registry);
+  // Diagnostics name the place; the op, printed whole, can be megabytes.
+  context.printOpOnDiagnostic(false);
   llm::ToolDiagnostics diagnostics(context);
   mlir::FailureOr<llm::CompileReport> report;
   llm::Reproducer reproducer;

@@ -8,6 +8,7 @@
 #include "lib/Pipeline/LoadModule.h"
 #include "lib/Pipeline/Register.h"
 #include "llm/ABI/artifact.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Support/FileUtilities.h"
@@ -102,7 +103,12 @@ int main(int argc, char **argv) {
     if (!(buffer = importModel(input, registry)))
       return 1;
   } else if (!(buffer = mlir::openInputFile(input, &message))) {
-    llvm::errs() << message << "\n";
+    llvm::errs() << "error: " << message << "\n";
+    return 1;
+  } else if (std::optional<std::string> deep =
+                 llm::findDeepNesting(buffer->getBuffer());
+             deep && !mlir::isBytecode(*buffer)) {
+    llvm::errs() << input << ": error: " << *deep << "\n";
     return 1;
   }
   // Written when it is whole: an old file stays as it is until then.
