@@ -30,7 +30,8 @@ void DecodeDialect::initialize() {
       >();
 }
 
-LogicalResult LoopOp::verify() {
+/// Looks into the body, so it runs once the body is verified.
+LogicalResult LoopOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getNumArguments() != 3 ||
       !isa<kv::StepType>(block.getArgument(0).getType()) ||
@@ -52,5 +53,9 @@ LogicalResult SampleOp::verify() {
   auto ids = cast<RankedTensorType>(getIds().getType());
   if (logits.getRank() != 2 || ids.getRank() != 1)
     return emitOpError("logits are [rows, vocabulary], ids [rows]");
+  if (!logits.isDynamicDim(0) && !ids.isDynamicDim(0) &&
+      logits.getDimSize(0) != ids.getDimSize(0))
+    return emitOpError("picks ") << ids.getDimSize(0) << " tokens from "
+                                 << logits.getDimSize(0) << " rows of logits";
   return success();
 }

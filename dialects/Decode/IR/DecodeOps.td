@@ -27,6 +27,11 @@ def Decode_Dialect : Dialect {
 def Decode_SamplingType : TypeDef<Decode_Dialect, "Sampling"> {
   let mnemonic = "sampling";
   let summary = "One llm_sampling (include/llm/ABI/step.h) per row of logits";
+  let description = [{
+    ```mlir
+    !decode.sampling
+    ```
+  }];
 }
 
 class Decode_Op<string mnemonic, list<Trait> traits = []> : Op<Decode_Dialect, mnemonic, traits>;
@@ -35,7 +40,8 @@ def Decode_LoopOp : Decode_Op<"loop", [Symbol, IsolatedFromAbove, SingleBlock]> 
   let summary = "One iteration, repeated until every sequence has ended";
   let description = [{
     The block takes the step, the cache and the sampling parameters; it ends in
-    `decode.yield` with the picked tokens and the next cache.
+    `decode.yield` with the picked tokens and the next cache. `#g` is a
+    `#kv.group`.
 
     ```mlir
     decode.loop @generate {
@@ -50,7 +56,7 @@ def Decode_LoopOp : Decode_Op<"loop", [Symbol, IsolatedFromAbove, SingleBlock]> 
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Decode_SampleOp : Decode_Op<"sample", [Pure]> {
@@ -74,7 +80,11 @@ def Decode_YieldOp : Decode_Op<"yield", [Pure, Terminator, HasParent<"LoopOp">]>
   let summary = "End an iteration";
   let description = [{
     ```mlir
-    decode.yield %ids, %next : tensor<?xi32>, !kv.cache<#g>
+    decode.loop @pick {
+    ^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+      %ids = kv.read_step %step "token" : tensor<?xi32>
+      decode.yield %ids, %cache : tensor<?xi32>, !kv.cache<#g>
+    }
     ```
   }];
   let arguments = (ins RankedTensorOf<[I32]>:$ids, KV_CacheType:$cache);

@@ -47,6 +47,11 @@ LogicalResult PlaneAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << elementType;
   if (shape.empty() || llvm::any_of(shape, [](int64_t d) { return d <= 0; }))
     return emitError() << "plane '" << name << "' needs positive dimensions";
+  // The bits of one row are counted in 64 bits.
+  int64_t bits = elementType.getIntOrFloatBitWidth();
+  for (int64_t dim : shape)
+    if (__builtin_mul_overflow(bits, dim, &bits))
+      return emitError() << "plane '" << name << "' is too large";
   return success();
 }
 
@@ -77,7 +82,7 @@ template <typename OpTy> static GroupAttr groupOf(OpTy op) {
     return {};
   }
   GroupAttr group = groups[op.getGroup()];
-  if (static_cast<int64_t>(op.getLayer()) >= group.getLayers()) {
+  if (op.getLayer() >= static_cast<uint64_t>(group.getLayers())) {
     op.emitOpError("layer ")
         << op.getLayer() << " is not among the group's " << group.getLayers();
     return {};
@@ -105,6 +110,12 @@ LogicalResult AppendOp::verify() {
     if (type.getRank() != 2 || type.getDimSize(1) != width)
       return emitOpError("plane '") << plane.getName() << "' takes rows of "
                                     << width << " elements, got " << type;
+    auto first = cast<RankedTensorType>(getRows().front().getType());
+    if (!type.isDynamicDim(0) && !first.isDynamicDim(0) &&
+        type.getDimSize(0) != first.getDimSize(0))
+      return emitOpError("operands have rows for ")
+             << first.getDimSize(0) << " and " << type.getDimSize(0)
+             << " tokens";
   }
   return success();
 }
@@ -118,10 +129,42 @@ LogicalResult AttendOp::verify() {
     return emitOpError("num_heads (")
            << heads << ") must be a positive multiple of kv_heads ("
            << group.getKvHeads() << ")";
+  auto holdsHeads = [&](RankedTensorType type) {
+    return type.getRank() == 2 && !type.isDynamicDim(1) &&
+           type.getDimSize(1) % heads == 0;
+  };
   auto query = cast<RankedTensorType>(getQuery().getType());
-  if (query.getRank() != 2 || query.getDimSize(1) % heads != 0)
+  if (!holdsHeads(query))
     return emitOpError("the query is [tokens, num_heads * size], not ")
            << query;
+  auto output = cast<RankedTensorType>(getOutput().getType());
+  if (!holdsHeads(output) ||
+      (!query.isDynamicDim(0) && !output.isDynamicDim(0) &&
+       query.getDimSize(0) != output.getDimSize(0)))
+    return emitOpError("the output is [tokens, num_heads * value size], not ")
+           << output;
+  if (getSink()) {
+    auto sink = cast<RankedTensorType>(getSink().getType());
+    if (sink.getRank() != 1 || sink.getDimSize(0) != heads)
+      return emitOpError("the sink has a logit for each of ")
+             << heads << " heads, it is " << sink;
+  }
+  if (getMass() && cast<RankedTensorType>(getMass().getType()).getRank() != 2)
+    return emitOpError("the mass is [tokens, slots], not ")
+           << getMass().getType();
+  return success();
+}
+
+LogicalResult ForkOp::verify() {
+  if (cast<RankedTensorType>(getParent().getType()).getRank() != 1)
+    return emitOpError("parent and child are vectors, not ")
+           << getParent().getType();
+  return success();
+}
+
+LogicalResult RollbackOp::verify() {
+  if (cast<RankedTensorType>(getLength().getType()).getRank() != 1)
+    return emitOpError("length is a vector, not ") << getLength().getType();
   return success();
 }
 
@@ -148,6 +191,10 @@ static LogicalResult verifyLinearValue(Value cache) {
     if (isa<AttendOp>(user))
       continue;
     if (consumer) {
+      // Uses come in no order: the later one is to blame.
+      if (user->getBlock() == consumer->getBlock() &&
+          user->isBeforeInBlock(consumer))
+        std::swap(user, consumer);
       InFlightDiagnostic diag =
           user->emitOpError("consumes a cache value that is consumed already; "
                             "only kv.fork shares a cache");

@@ -39,7 +39,6 @@ def KV_Granularity : I32EnumAttr<"Granularity", "what a row of a plane belongs t
   let cppNamespace = "::mlir::kv";
   let genSpecializedAttr = 0;
 }
-def KV_GranularityAttr : EnumAttr<KV_Dialect, KV_Granularity, "granularity">;
 
 def KV_PlaneAttr : AttrDef<KV_Dialect, "Plane"> {
   let mnemonic = "plane";
@@ -97,6 +96,11 @@ def KV_CacheType : TypeDef<KV_Dialect, "Cache"> {
 def KV_StepType : TypeDef<KV_Dialect, "Step"> {
   let mnemonic = "step";
   let summary = "The step struct of include/llm/ABI/step.h";
+  let description = [{
+    ```mlir
+    !kv.step
+    ```
+  }];
 }
 
 #endif // KV_DIALECT

@@ -9,6 +9,8 @@
 
 include "dialects/KV/IR/KVDialect.td"
 
+def KV_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
+
 class KV_Op<string mnemonic, list<Trait> traits = []> : Op<KV_Dialect, mnemonic, traits>;
 
 def KV_AppendOp : KV_Op<"append", [Pure, AllTypesMatch<["cache", "result"]>]> {
@@ -24,7 +26,7 @@ def KV_AppendOp : KV_Op<"append", [Pure, AllTypesMatch<["cache", "result"]>]> {
     ```
   }];
   let arguments = (ins KV_CacheType:$cache, KV_StepType:$step,
-    Variadic<RankedTensorOf<[AnyFloat]>>:$rows, I64Attr:$group, I64Attr:$layer);
+    Variadic<RankedTensorOf<[AnyFloat]>>:$rows, KV_Count:$group, KV_Count:$layer);
   let results = (outs KV_CacheType:$result);
   let assemblyFormat = "$cache `,` $step `,` $rows attr-dict `:` type($cache) `,` type($rows)";
   let hasVerifier = 1;
@@ -47,8 +49,8 @@ def KV_AttendOp : KV_Op<"attend", [Pure]> {
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$query, KV_CacheType:$cache,
     KV_StepType:$step, Optional<RankedTensorOf<[AnyFloat]>>:$sink,
-    I64Attr:$group, I64Attr:$layer, I64Attr:$num_heads, F64Attr:$scale,
-    DefaultValuedAttr<F64Attr, "0.0">:$softcap, DefaultValuedAttr<I64Attr, "0">:$window);
+    KV_Count:$group, KV_Count:$layer, I64Attr:$num_heads, F64Attr:$scale,
+    DefaultValuedAttr<F64Attr, "0.0">:$softcap, DefaultValuedAttr<KV_Count, "0">:$window);
   let results = (outs RankedTensorOf<[AnyFloat]>:$output, Optional<RankedTensorOf<[AnyFloat]>>:$mass);
   let assemblyFormat = [{
     $query `,` $cache `,` $step (`sink` `(` $sink^ `:` type($sink) `)`)? attr-dict `:`
@@ -69,7 +71,7 @@ def KV_ForkOp : KV_Op<"fork", [Pure, AllTypesMatch<["cache", "result"]>, AllType
   let arguments = (ins KV_CacheType:$cache, RankedTensorOf<[I32]>:$parent, RankedTensorOf<[I32]>:$child);
   let results = (outs KV_CacheType:$result);
   let assemblyFormat = "$cache `,` $parent `,` $child attr-dict `:` type($cache) `,` type($parent)";
-
+  let hasVerifier = 1;
 }
 
 def KV_ReadStepOp : KV_Op<"read_step", [Pure]> {
@@ -100,6 +102,7 @@ def KV_RollbackOp : KV_Op<"rollback", [Pure, AllTypesMatch<["cache", "result"]>]
   let arguments = (ins KV_CacheType:$cache, RankedTensorOf<[I32]>:$length);
   let results = (outs KV_CacheType:$result);
   let assemblyFormat = "$cache `,` $length attr-dict `:` type($cache) `,` type($length)";
+  let hasVerifier = 1;
 }
 
 #endif // KV_OPS

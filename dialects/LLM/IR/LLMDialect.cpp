@@ -55,6 +55,30 @@ LogicalResult LLMDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
+/// What `llm.name` and `llm.dims` on an argument or a result may be.
+static LogicalResult verifyValueAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == kNameAttr && !isa<StringAttr>(attr.getValue()))
+    return op->emitOpError("'llm.name' is a string");
+  if (attr.getName() == kDimsAttr) {
+    auto dims = dyn_cast<ArrayAttr>(attr.getValue());
+    if (!dims || !llvm::all_of(dims, llvm::IsaPred<StringAttr>))
+      return op->emitOpError("'llm.dims' is an array of strings");
+  }
+  return success();
+}
+
+LogicalResult LLMDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                   unsigned,
+                                                   NamedAttribute attr) {
+  return verifyValueAttribute(op, attr);
+}
+
+LogicalResult LLMDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                                      unsigned,
+                                                      NamedAttribute attr) {
+  return verifyValueAttribute(op, attr);
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
@@ -147,13 +171,16 @@ AffineGroupsFormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (scaleType.getDimSize(0) != dataType.getDimSize(0))
     return emitError() << "data has " << dataType.getDimSize(0)
                        << " rows, scales have " << scaleType.getDimSize(0);
+  // A group takes whole bytes: group_size / 8 of each bit.
   int64_t groups = scaleType.getDimSize(1), rowBytes;
-  if (__builtin_mul_overflow(groups, groupSize * bits / 8, &rowBytes) ||
-      rowBytes != dataType.getDimSize(1))
+  if (__builtin_mul_overflow(groupSize / 8, int64_t(bits), &rowBytes) ||
+      __builtin_mul_overflow(rowBytes, groups, &rowBytes))
+    return emitError() << groups << " groups of " << groupSize
+                       << " are too large";
+  if (rowBytes != dataType.getDimSize(1))
     return emitError() << "data has " << dataType.getDimSize(1)
                        << " bytes a row, " << groups << " groups of "
-                       << groupSize << " take "
-                       << groups * groupSize * bits / 8;
+                       << groupSize << " take " << rowBytes;
   if (!zeros)
     return success();
   RankedTensorType zeroType = zeros.getType();

@@ -4,14 +4,14 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/LLM/IR/LLMDialect.h"
+#include "dialects/LLM/IR/LLMVerify.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::llm;
+using namespace mlir::llm::detail;
 
 #define GET_OP_CLASSES
 #include "dialects/LLM/IR/LLMOps.cpp.inc"
@@ -51,22 +51,28 @@ mlir::llm::broadcastShapes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return out;
 }
 
-/// True when both sizes are known and differ.
-static bool differ(int64_t a, int64_t b) {
-  return !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b) && a != b;
+bool mlir::llm::detail::compatible(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::none_of(llvm::zip(a, b), [](const auto &dims) {
+           return differ(std::get<0>(dims), std::get<1>(dims));
+         });
 }
 
-static RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
+std::optional<int64_t>
+mlir::llm::detail::countElements(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape)
+    if (ShapedType::isDynamic(dim) ||
+        __builtin_mul_overflow(count, dim, &count))
+      return std::nullopt;
+  return count;
 }
 
-static LogicalResult verifyResultShape(Operation *op,
-                                       ArrayRef<int64_t> expected) {
-  auto result = cast<RankedTensorType>(op->getResult(0).getType());
-  bool ok = result.getRank() == static_cast<int64_t>(expected.size());
-  for (size_t i = 0; ok && i < expected.size(); ++i)
-    ok = !differ(result.getDimSize(i), expected[i]);
-  if (ok)
+LogicalResult mlir::llm::detail::verifyResultShape(Operation *op,
+                                                   ArrayRef<int64_t> expected,
+                                                   unsigned index) {
+  auto result = tensorOf(op->getResult(index));
+  if (compatible(result.getShape(), expected))
     return success();
   InFlightDiagnostic diag = op->emitOpError("operands give shape [");
   llvm::interleaveComma(expected, diag, [&](int64_t dim) {
@@ -76,6 +82,57 @@ static LogicalResult verifyResultShape(Operation *op,
       diag << dim;
   });
   return diag << "], the result is " << result;
+}
+
+LogicalResult mlir::llm::detail::verifySameElements(Operation *op,
+                                                    unsigned index) {
+  auto input = tensorOf(op->getOperand(0));
+  auto result = tensorOf(op->getResult(index));
+  if (input.getElementType() != result.getElementType())
+    return op->emitOpError("result elements must be ")
+           << input.getElementType() << ", got " << result;
+  return success();
+}
+
+LogicalResult mlir::llm::detail::verifyAxis(Operation *op, int64_t axis,
+                                            int64_t rank) {
+  if (normalizeAxis(axis, rank))
+    return success();
+  return op->emitOpError("axis ")
+         << axis << " is outside a tensor of rank " << rank;
+}
+
+LogicalResult mlir::llm::detail::verifyAxes(Operation *op,
+                                            ArrayRef<int64_t> axes,
+                                            int64_t rank,
+                                            SmallVectorImpl<bool> &named) {
+  named.assign(rank, false);
+  for (int64_t axis : axes) {
+    if (failed(verifyAxis(op, axis, rank)))
+      return failure();
+    bool &seen = named[*normalizeAxis(axis, rank)];
+    if (seen)
+      return op->emitOpError("axis ") << axis << " is named twice";
+    seen = true;
+  }
+  return success();
+}
+
+LogicalResult mlir::llm::detail::verifyVector(Operation *op, Value value,
+                                              StringRef what) {
+  if (tensorOf(value).getRank() == 1)
+    return success();
+  return op->emitOpError() << what << " must be a vector, not "
+                           << value.getType();
+}
+
+LogicalResult mlir::llm::detail::verifyScalar(Operation *op, Value value,
+                                              StringRef what) {
+  auto type = tensorOf(value);
+  if (type.getRank() == 0 ||
+      (type.getRank() == 1 && !differ(type.getDimSize(0), 1)))
+    return success();
+  return op->emitOpError() << what << " must be a single element, not " << type;
 }
 
 LogicalResult mlir::llm::verifyBroadcast(Operation *op) {
@@ -96,13 +153,6 @@ LogicalResult mlir::llm::verifyBroadcast(Operation *op) {
     return op->emitOpError("result elements must be ")
            << expected << ", got " << result;
   return verifyResultShape(op, *shape);
-}
-
-static LogicalResult verifyAxis(Operation *op, int64_t axis, int64_t rank) {
-  if (normalizeAxis(axis, rank))
-    return success();
-  return op->emitOpError("axis ")
-         << axis << " is outside a tensor of rank " << rank;
 }
 
 //===----------------------------------------------------------------------===//
@@ -141,6 +191,16 @@ GetWeightOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 /// Heads and sizes shared by the attention composites.
 template <typename OpTy>
 static LogicalResult verifyHeads(OpTy op, bool threeD) {
+  SmallVector<std::pair<Value, StringRef>> caches;
+  for (Value past : {op.getPastKey(), op.getPastValue()})
+    if (past)
+      caches.emplace_back(past, "past");
+  for (Value present : op.getPresent())
+    caches.emplace_back(present, "present");
+  for (auto [cache, name] : caches)
+    if (tensorOf(cache).getRank() != 4)
+      return op.emitOpError() << name << " is [batch, kv_heads, slots, size], "
+                              << "not " << cache.getType();
   int64_t heads = op.getNumHeads(), kvHeads = op.getKvHeads();
   if (heads <= 0 || kvHeads <= 0 || heads % kvHeads != 0)
     return op.emitOpError("num_heads (")
@@ -159,14 +219,15 @@ static LogicalResult verifyHeads(OpTy op, bool threeD) {
   };
   if (failed(check(op.getQuery(), heads, "query")) ||
       failed(check(op.getKey(), kvHeads, "key")) ||
-      failed(check(op.getValue(), kvHeads, "value")))
+      failed(check(op.getValue(), kvHeads, "value")) ||
+      failed(check(op.getOutput(), heads, "output")))
     return failure();
+  for (auto [cache, name] : caches)
+    if (differ(tensorOf(cache).getDimSize(1), kvHeads))
+      return op.emitOpError() << name << " of type " << cache.getType()
+                              << " does not hold " << kvHeads << " heads";
   if (!op.getPastKey() != !op.getPastValue())
     return op.emitOpError("past_key and past_value come together");
-  for (Value past : {Value(op.getPastKey()), Value(op.getPastValue())})
-    if (past && tensorOf(past).getRank() != 4)
-      return op.emitOpError("a past is [batch, kv_heads, past, size], not ")
-             << past.getType();
   if (op.getPresent().size() != 0 && op.getPresent().size() != 2)
     return op.emitOpError("present key and value come together, got ")
            << op.getPresent().size() << " of them";
@@ -180,15 +241,28 @@ LogicalResult AttentionOp::verify() {
       tensorOf(getOutput()).getRank() != rank)
     return emitOpError("query, key, value and output are all of rank 3 or all "
                        "of rank 4");
+  if (getMask() && tensorOf(getMask()).getRank() > 4)
+    return emitOpError("the mask broadcasts to [batch, heads, seq, slots], it "
+                       "is ")
+           << getMask().getType();
+  if (getNonpadKvSeqlen() &&
+      failed(verifyVector(*this, getNonpadKvSeqlen(), "nonpad_kv_seqlen")))
+    return failure();
   return verifyHeads(*this, rank == 3);
 }
 
 LogicalResult GroupQueryAttentionOp::verify() {
   if (tensorOf(getQuery()).getRank() != 3 ||
-      tensorOf(getKey()).getRank() != 3 || tensorOf(getValue()).getRank() != 3)
-    return emitOpError("query, key and value are of rank 3");
+      tensorOf(getKey()).getRank() != 3 ||
+      tensorOf(getValue()).getRank() != 3 ||
+      tensorOf(getOutput()).getRank() != 3)
+    return emitOpError("query, key, value and output are of rank 3");
   if (!getCosTable() != !getSinTable())
     return emitOpError("cos and sin come together");
+  for (Value table : {getCosTable(), getSinTable()})
+    if (table && tensorOf(table).getRank() != 2)
+      return emitOpError("the tables are [positions, rotary / 2], not ")
+             << table.getType();
   return verifyHeads(*this, true);
 }
 
@@ -221,23 +295,53 @@ LogicalResult LinearOp::verify() {
   return verifyResultShape(*this, shape);
 }
 
-template <typename OpTy> static LogicalResult verifyNorm(OpTy op) {
-  auto input = tensorOf(op.getInput());
-  if (op.getResult().getType() != op.getInput().getType() &&
-      failed(verifyResultShape(op, input.getShape())))
-    return failure();
-  return verifyAxis(op, op.getAxis(), input.getRank());
+/// A norm's scale or bias covers the last axes of its input.
+static LogicalResult verifyNormOperand(Operation *op, Value value,
+                                       StringRef what) {
+  ArrayRef<int64_t> input = tensorOf(op->getOperand(0)).getShape();
+  ArrayRef<int64_t> own = tensorOf(value).getShape();
+  for (auto [a, b] : llvm::zip(llvm::reverse(own), llvm::reverse(input)))
+    if (a != 1 && differ(a, b))
+      return op->emitOpError()
+             << what << " of type " << value.getType() << " does not fit "
+             << op->getOperand(0).getType();
+  return success();
 }
 
-LogicalResult LayerNormOp::verify() { return verifyNorm(*this); }
+template <typename OpTy> static LogicalResult verifyNorm(OpTy op) {
+  auto input = tensorOf(op.getInput());
+  if (failed(verifySameElements(op)) ||
+      failed(verifyResultShape(op, input.getShape())) ||
+      failed(verifyAxis(op, op.getAxis(), input.getRank())))
+    return failure();
+  return verifyNormOperand(op, op.getScale(), "the scale");
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyNorm(*this)))
+    return failure();
+  return getBias() ? verifyNormOperand(*this, getBias(), "the bias")
+                   : success();
+}
+
 LogicalResult RMSNormOp::verify() { return verifyNorm(*this); }
 
 LogicalResult RopeOp::verify() {
   int64_t rank = tensorOf(getInput()).getRank();
   if (rank < 2 || rank > 4)
     return emitOpError("the input is of rank 2, 3 or 4");
-  if (rank < 4 && getNumHeads() <= 0)
-    return emitOpError("num_heads says how many heads the last dimension has");
+  int64_t heads = getNumHeads(), rotary = getRotaryDim();
+  int64_t size = tensorOf(getInput()).getShape().back();
+  if (rank < 4) {
+    if (heads == 0)
+      return emitOpError("num_heads says how many heads the last dimension "
+                         "has");
+    if (!ShapedType::isDynamic(size) && size % heads != 0)
+      return emitOpError("the input ")
+             << getInput().getType() << " does not hold " << heads << " heads";
+    if (!ShapedType::isDynamic(size))
+      size /= heads;
+  }
   auto cos = tensorOf(getCosTable()), sin = tensorOf(getSinTable());
   if (cos.getRank() != sin.getRank() || cos.getRank() != (getPositions() ? 2
                                                           : rank == 2    ? 2
@@ -245,266 +349,13 @@ LogicalResult RopeOp::verify() {
     return emitOpError("the tables are [positions, rotary / 2] with positions, "
                        "[batch, seq, rotary / 2] without");
   int64_t half = cos.getShape().back();
-  if (getRotaryDim() < 0 || getRotaryDim() % 2 != 0 ||
-      (getRotaryDim() && differ(half, getRotaryDim() / 2)))
+  if (rotary % 2 != 0 || (rotary && differ(half, rotary / 2)))
     return emitOpError("rotary_dim ")
-           << getRotaryDim() << " does not fit tables of width " << half;
+           << rotary << " does not fit tables of width " << half;
+  if (!ShapedType::isDynamic(size) && rotary > size)
+    return emitOpError("rotary_dim ")
+           << rotary << " is more than the head's size, " << size;
+  if (failed(verifySameElements(*this)))
+    return failure();
   return verifyResultShape(*this, tensorOf(getInput()).getShape());
-}
-
-//===----------------------------------------------------------------------===//
-// Elementwise, reductions and products
-//===----------------------------------------------------------------------===//
-
-OpFoldResult CastOp::fold(FoldAdaptor) {
-  return getInput().getType() == getType() ? OpFoldResult(getInput())
-                                           : OpFoldResult();
-}
-
-LogicalResult WhereOp::verify() {
-  auto x = tensorOf(getX()), y = tensorOf(getY());
-  if (x.getElementType() != y.getElementType() ||
-      x.getElementType() != tensorOf(getResult()).getElementType())
-    return emitOpError("x, y and the result share an element type");
-  FailureOr<SmallVector<int64_t>> xy =
-      broadcastShapes(x.getShape(), y.getShape());
-  if (succeeded(xy))
-    xy = broadcastShapes(*xy, tensorOf(getCondition()).getShape());
-  if (failed(xy))
-    return emitOpError("the operands do not broadcast");
-  return verifyResultShape(*this, *xy);
-}
-
-int FusedElementwiseOp::arity(StringRef op) {
-  return llvm::StringSwitch<int>(op)
-      .Cases({"add", "sub", "mul", "div", "max", "min"}, 2)
-      .Cases({"neg", "abs", "exp", "log", "sqrt", "reciprocal"}, 1)
-      .Cases({"sigmoid", "tanh", "silu", "relu", "gelu", "gelu_tanh"}, 1)
-      .Cases({"gelu_sigmoid", "softplus", "erf"}, 1)
-      .Default(0);
-}
-
-LogicalResult FusedElementwiseOp::verify() {
-  int64_t depth = 0;
-  for (StringRef op : getOps().getAsValueRange<StringAttr>()) {
-    unsigned index;
-    StringRef rest = op;
-    if (rest.consume_front("in")) {
-      if (rest.getAsInteger(10, index) || index >= getInputs().size())
-        return emitOpError("'") << op << "' names no operand";
-      ++depth;
-    } else if (rest.consume_front("const:0x")) {
-      if (rest.size() != 8 || rest.getAsInteger(16, index))
-        return emitOpError("'") << op << "' is no f32 in 8 hex digits";
-      ++depth;
-    } else {
-      int count = arity(op);
-      if (count == 0)
-        return emitOpError("unknown operator '") << op << "'";
-      if (depth < count)
-        return emitOpError("'") << op << "' finds too few values";
-      depth -= count - 1;
-    }
-  }
-  if (depth != 1)
-    return emitOpError("leaves ") << depth << " values, not one";
-  auto result = tensorOf(getResult());
-  if (result.getRank() != 2)
-    return emitOpError("the result is [rows, width], not ") << result;
-  for (Value input : getInputs()) {
-    auto type = tensorOf(input);
-    if (type.getRank() < 1 || type.getRank() > 2 ||
-        differ(type.getShape().back(), result.getDimSize(1)))
-      return emitOpError("operand ") << type << " has no rows like " << result;
-  }
-  return success();
-}
-
-LogicalResult ArgMaxOp::verify() {
-  return verifyAxis(*this, getAxis(), tensorOf(getInput()).getRank());
-}
-
-LogicalResult MatMulOp::verify() {
-  auto lhs = tensorOf(getLhs()), rhs = tensorOf(getRhs());
-  if (lhs.getRank() < 1 || rhs.getRank() < 1)
-    return emitOpError("operands are at least vectors");
-  if (lhs.getElementType() != rhs.getElementType())
-    return emitOpError("element types differ");
-  SmallVector<int64_t> a(lhs.getShape()), b(rhs.getShape());
-  if (a.size() == 1)
-    a.insert(a.begin(), 1);
-  if (b.size() == 1)
-    b.push_back(1);
-  if (differ(a.back(), b[b.size() - 2]))
-    return emitOpError("inner dimensions differ: ") << lhs << " and " << rhs;
-  FailureOr<SmallVector<int64_t>> shape = broadcastShapes(
-      ArrayRef<int64_t>(a).drop_back(2), ArrayRef<int64_t>(b).drop_back(2));
-  if (failed(shape))
-    return emitOpError("batch dimensions do not broadcast");
-  if (lhs.getRank() > 1)
-    shape->push_back(a[a.size() - 2]);
-  if (rhs.getRank() > 1)
-    shape->push_back(b.back());
-  return verifyResultShape(*this, *shape);
-}
-
-LogicalResult ReduceOp::verify() {
-  auto input = tensorOf(getInput());
-  SmallVector<bool> reduced(input.getRank(), false);
-  for (int64_t axis : getAxes()) {
-    std::optional<int64_t> a = normalizeAxis(axis, input.getRank());
-    if (!a)
-      return verifyAxis(*this, axis, input.getRank());
-    if (reduced[*a])
-      return emitOpError("axis ") << axis << " is named twice";
-    reduced[*a] = true;
-  }
-  SmallVector<int64_t> shape;
-  for (auto [dim, gone] : llvm::zip(input.getShape(), reduced)) {
-    if (!gone)
-      shape.push_back(dim);
-    else if (getKeepdims())
-      shape.push_back(1);
-  }
-  return verifyResultShape(*this, shape);
-}
-
-//===----------------------------------------------------------------------===//
-// Shape and data movement
-//===----------------------------------------------------------------------===//
-
-LogicalResult ConcatOp::verify() {
-  if (getInputs().empty())
-    return emitOpError("needs an input");
-  auto result = tensorOf(getResult());
-  if (failed(verifyAxis(*this, getAxis(), result.getRank())))
-    return failure();
-  int64_t axis = *normalizeAxis(getAxis(), result.getRank()), sum = 0;
-  for (Value input : getInputs()) {
-    auto type = tensorOf(input);
-    if (type.getRank() != result.getRank() ||
-        type.getElementType() != result.getElementType())
-      return emitOpError("input ") << type << " does not fit " << result;
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      if (i != axis && differ(type.getDimSize(i), result.getDimSize(i)))
-        return emitOpError("input ")
-               << type << " does not fit " << result << " beside axis " << axis;
-    sum = ShapedType::isDynamic(sum) || type.isDynamicDim(axis)
-              ? ShapedType::kDynamic
-              : sum + type.getDimSize(axis);
-  }
-  if (differ(sum, result.getDimSize(axis)))
-    return emitOpError("inputs add up to ") << sum << " along the axis";
-  return success();
-}
-
-OpFoldResult ConcatOp::fold(FoldAdaptor) {
-  if (getInputs().size() == 1 && getInputs()[0].getType() == getType())
-    return getInputs()[0];
-  return {};
-}
-
-LogicalResult GatherOp::verify() {
-  auto input = tensorOf(getInput()), indices = tensorOf(getIndices());
-  if (failed(verifyAxis(*this, getAxis(), input.getRank())))
-    return failure();
-  int64_t axis = *normalizeAxis(getAxis(), input.getRank());
-  SmallVector<int64_t> shape(input.getShape().take_front(axis));
-  llvm::append_range(shape, indices.getShape());
-  llvm::append_range(shape, input.getShape().drop_front(axis + 1));
-  return verifyResultShape(*this, shape);
-}
-
-/// Gather of a constant vector by a constant scalar or vector of indices: the
-/// commonest piece of shape arithmetic.
-OpFoldResult GatherOp::fold(FoldAdaptor adaptor) {
-  auto data = dyn_cast_or_null<DenseIntElementsAttr>(adaptor.getInput());
-  auto indices = dyn_cast_or_null<DenseIntElementsAttr>(adaptor.getIndices());
-  if (!data || !indices || tensorOf(getInput()).getRank() != 1 ||
-      !getType().hasStaticShape())
-    return {};
-  SmallVector<APInt> values(data.getValues<APInt>()), out;
-  for (const APInt &index : indices.getValues<APInt>()) {
-    std::optional<int64_t> i =
-        normalizeAxis(index.getSExtValue(), values.size());
-    if (!i)
-      return {};
-    out.push_back(values[*i]);
-  }
-  return DenseIntElementsAttr::get(getType(), out);
-}
-
-LogicalResult ReshapeOp::verify() {
-  auto shape = tensorOf(getShape());
-  if (shape.getRank() != 1)
-    return emitOpError("the shape is a vector, not ") << shape;
-  if (differ(shape.getDimSize(0), tensorOf(getResult()).getRank()))
-    return emitOpError("a shape of ")
-           << shape.getDimSize(0) << " sizes gives no " << getType();
-  return success();
-}
-
-OpFoldResult ShapeOp::fold(FoldAdaptor) {
-  auto input = tensorOf(getInput());
-  int64_t rank = input.getRank();
-  int64_t start = getStart() < 0 ? getStart() + rank : getStart();
-  int64_t end = getEnd().value_or(rank);
-  end = end < 0 ? end + rank : end;
-  start = std::clamp<int64_t>(start, 0, rank);
-  end = std::clamp<int64_t>(end, start, rank);
-  ArrayRef<int64_t> dims = input.getShape().slice(start, end - start);
-  auto result = tensorOf(getResult());
-  if (llvm::any_of(dims, ShapedType::isDynamic) || !result.hasStaticShape() ||
-      result.getNumElements() != static_cast<int64_t>(dims.size()))
-    return {};
-  return DenseIntElementsAttr::get(result, dims);
-}
-
-LogicalResult TransposeOp::verify() {
-  auto input = tensorOf(getInput());
-  ArrayRef<int64_t> perm = getPerm();
-  SmallVector<bool> seen(input.getRank(), false);
-  if (static_cast<int64_t>(perm.size()) != input.getRank())
-    return emitOpError("perm has ")
-           << perm.size() << " axes, the input " << input.getRank();
-  SmallVector<int64_t> shape;
-  for (int64_t axis : perm) {
-    if (axis < 0 || axis >= input.getRank() || seen[axis])
-      return emitOpError("perm is no permutation");
-    seen[axis] = true;
-    shape.push_back(input.getDimSize(axis));
-  }
-  return verifyResultShape(*this, shape);
-}
-
-OpFoldResult TransposeOp::fold(FoldAdaptor) {
-  bool identity = true;
-  for (auto [i, axis] : llvm::enumerate(getPerm()))
-    identity &= static_cast<int64_t>(i) == axis;
-  if (identity && getInput().getType() == getType())
-    return getInput();
-  // transpose(transpose(x)) back to x.
-  auto inner = getInput().getDefiningOp<TransposeOp>();
-  if (!inner || inner.getInput().getType() != getType())
-    return {};
-  for (auto [i, axis] : llvm::enumerate(getPerm()))
-    if (inner.getPerm()[axis] != static_cast<int64_t>(i))
-      return {};
-  return inner.getInput();
-}
-
-/// A constant keeps its elements when only dimensions of size 1 change.
-static OpFoldResult foldReshaped(Attribute input, Type type) {
-  auto elements = dyn_cast_or_null<DenseElementsAttr>(input);
-  auto result = cast<RankedTensorType>(type);
-  if (!elements || !result.hasStaticShape())
-    return {};
-  return elements.reshape(result);
-}
-
-OpFoldResult SqueezeOp::fold(FoldAdaptor adaptor) {
-  return foldReshaped(adaptor.getInput(), getType());
-}
-OpFoldResult UnsqueezeOp::fold(FoldAdaptor adaptor) {
-  return foldReshaped(adaptor.getInput(), getType());
 }

@@ -32,6 +32,9 @@ def LLM_Broadcasting : NativeOpTrait<"Broadcasting"> {
 def LLM_Tensor : RankedTensorOf<[AnyType]>;
 def LLM_FloatTensor : RankedTensorOf<[AnyFloat]>;
 def LLM_IntTensor : RankedTensorOf<[AnyInteger]>;
+def LLM_BoolTensor : RankedTensorOf<[I1]>;
+
+def LLM_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
 
 //===----------------------------------------------------------------------===//
 // Weights
@@ -79,6 +82,8 @@ def LLM_GetWeightOp : LLM_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symbol
     know the format read the stored form in their kernel.
 
     ```mlir
+    llm.weight @norm : tensor<2xf32> = #llm.dense<
+      #llm.component<"data", tensor<2xf32>, dense<1.0> : tensor<2xf32>>>
     %w = llm.get_weight @norm : tensor<2xf32>
     ```
   }];
@@ -128,7 +133,7 @@ def LLM_AttentionOp : LLM_PureOp<"attention", [AttrSizedOperandSegments]> {
     Optional<LLM_IntTensor>:$nonpad_kv_seqlen,
     I64Attr:$num_heads, I64Attr:$kv_heads, F64Attr:$scale,
     DefaultValuedAttr<F64Attr, "0.0">:$softcap,
-    DefaultValuedAttr<I64Attr, "0">:$window, UnitAttr:$causal);
+    DefaultValuedAttr<LLM_Count, "0">:$window, UnitAttr:$causal);
   let results = (outs LLM_FloatTensor:$output, Variadic<LLM_FloatTensor>:$present);
   let extraClassDeclaration = LLM_PresentResults.text;
   let assemblyFormat = [{
@@ -167,7 +172,10 @@ def LLM_GroupQueryAttentionOp : LLM_PureOp<"group_query_attention", [AttrSizedOp
 
     ```mlir
     %y, %pk, %pv = llm.group_query_attention %q, %k, %v past(%0, %1) lengths(%l, %t)
-      {kv_heads = 2 : i64, num_heads = 4 : i64, scale = 0.25 : f64} : ...
+      {kv_heads = 2 : i64, num_heads = 4 : i64, scale = 0.25 : f64}
+      : (tensor<1x3x64xf32>, tensor<1x3x32xf32>, tensor<1x3x32xf32>, tensor<1x2x?x16xf32>,
+         tensor<1x2x?x16xf32>, tensor<1xi32>, tensor<i32>)
+      -> (tensor<1x3x64xf32>, tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32>)
     ```
   }];
   let arguments = (ins LLM_FloatTensor:$query, LLM_FloatTensor:$key,
@@ -179,7 +187,7 @@ def LLM_GroupQueryAttentionOp : LLM_PureOp<"group_query_attention", [AttrSizedOp
     Optional<LLM_FloatTensor>:$attention_bias, Optional<LLM_FloatTensor>:$head_sink,
     I64Attr:$num_heads, I64Attr:$kv_heads, F64Attr:$scale,
     DefaultValuedAttr<F64Attr, "0.0">:$softcap,
-    DefaultValuedAttr<I64Attr, "0">:$window, UnitAttr:$interleaved,
+    DefaultValuedAttr<LLM_Count, "0">:$window, UnitAttr:$interleaved,
     UnitAttr:$smooth_softmax);
   let results = (outs LLM_FloatTensor:$output, Variadic<LLM_FloatTensor>:$present);
   let extraClassDeclaration = LLM_PresentResults.text;
@@ -227,7 +235,7 @@ def LLM_LinearOp : LLM_PureOp<"linear"> {
   }];
   let arguments = (ins LLM_FloatTensor:$input, LLM_FloatTensor:$weight,
     Optional<LLM_FloatTensor>:$bias, UnitAttr:$transposed,
-    DefaultValuedAttr<I64Attr, "0">:$accuracy_level);
+    DefaultValuedAttr<LLM_Count, "0">:$accuracy_level);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `)`)? attr-dict `:` functional-type(operands, results)
@@ -271,8 +279,8 @@ def LLM_RopeOp : LLM_PureOp<"rope"> {
   }];
   let arguments = (ins LLM_FloatTensor:$input, LLM_FloatTensor:$cos_table,
     LLM_FloatTensor:$sin_table, Optional<LLM_IntTensor>:$positions,
-    DefaultValuedAttr<I64Attr, "0">:$num_heads,
-    DefaultValuedAttr<I64Attr, "0">:$rotary_dim, UnitAttr:$interleaved);
+    DefaultValuedAttr<LLM_Count, "0">:$num_heads,
+    DefaultValuedAttr<LLM_Count, "0">:$rotary_dim, UnitAttr:$interleaved);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $cos_table `,` $sin_table (`positions` `(` $positions^ `)`)?
@@ -285,35 +293,37 @@ def LLM_RopeOp : LLM_PureOp<"rope"> {
 // Elementwise: operands broadcast as NumPy does
 //===----------------------------------------------------------------------===//
 
-class LLM_UnaryOp<string mnemonic, string text>
-    : LLM_PureOp<mnemonic, [SameOperandsAndResultType, Elementwise]> {
+class LLM_UnaryOp<string mnemonic, string text, Type tensor = LLM_Tensor,
+                  string example = "f32"> : LLM_PureOp<mnemonic, [SameOperandsAndResultType, Elementwise]> {
   let summary = text;
   let description = "The ONNX operator.\n\n```mlir\n%y = llm." # mnemonic #
-    " %x : tensor<?x4xf32>\n```\n";
-  let arguments = (ins LLM_Tensor:$input);
-  let results = (outs LLM_Tensor:$result);
+    " %x : tensor<?x4x" # example # ">\n```\n";
+  let arguments = (ins tensor:$input);
+  let results = (outs tensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input)";
 }
+class LLM_FloatUnaryOp<string mnemonic, string text>
+    : LLM_UnaryOp<mnemonic, text, LLM_FloatTensor>;
 
 def LLM_AbsOp : LLM_UnaryOp<"abs", "Absolute value">;
-def LLM_CeilOp : LLM_UnaryOp<"ceil", "Least integer not below">;
-def LLM_CosOp : LLM_UnaryOp<"cos", "Cosine">;
-def LLM_ErfOp : LLM_UnaryOp<"erf", "Error function">;
-def LLM_ExpOp : LLM_UnaryOp<"exp", "Exponential">;
-def LLM_FloorOp : LLM_UnaryOp<"floor", "Greatest integer not above">;
-def LLM_LogOp : LLM_UnaryOp<"log", "Natural logarithm">;
+def LLM_CeilOp : LLM_FloatUnaryOp<"ceil", "Least integer not below">;
+def LLM_CosOp : LLM_FloatUnaryOp<"cos", "Cosine">;
+def LLM_ErfOp : LLM_FloatUnaryOp<"erf", "Error function">;
+def LLM_ExpOp : LLM_FloatUnaryOp<"exp", "Exponential">;
+def LLM_FloorOp : LLM_FloatUnaryOp<"floor", "Greatest integer not above">;
+def LLM_LogOp : LLM_FloatUnaryOp<"log", "Natural logarithm">;
 def LLM_NegOp : LLM_UnaryOp<"neg", "Negation">;
-def LLM_NotOp : LLM_UnaryOp<"not", "Logical negation of i1">;
-def LLM_ReciprocalOp : LLM_UnaryOp<"reciprocal", "1 / x">;
+def LLM_NotOp : LLM_UnaryOp<"not", "Logical negation of i1", LLM_BoolTensor, "i1">;
+def LLM_ReciprocalOp : LLM_FloatUnaryOp<"reciprocal", "1 / x">;
 def LLM_ReluOp : LLM_UnaryOp<"relu", "max(x, 0)">;
-def LLM_RoundOp : LLM_UnaryOp<"round", "Nearest integer, ties to even">;
-def LLM_SigmoidOp : LLM_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
+def LLM_RoundOp : LLM_FloatUnaryOp<"round", "Nearest integer, ties to even">;
+def LLM_SigmoidOp : LLM_FloatUnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
 def LLM_SignOp : LLM_UnaryOp<"sign", "-1, 0 or 1">;
-def LLM_SiluOp : LLM_UnaryOp<"silu", "x * sigmoid(x) (ONNX Swish with alpha 1)">;
-def LLM_SinOp : LLM_UnaryOp<"sin", "Sine">;
-def LLM_SoftplusOp : LLM_UnaryOp<"softplus", "log(1 + exp(x))">;
-def LLM_SqrtOp : LLM_UnaryOp<"sqrt", "Square root">;
-def LLM_TanhOp : LLM_UnaryOp<"tanh", "Hyperbolic tangent">;
+def LLM_SiluOp : LLM_FloatUnaryOp<"silu", "x * sigmoid(x) (ONNX Swish with alpha 1)">;
+def LLM_SinOp : LLM_FloatUnaryOp<"sin", "Sine">;
+def LLM_SoftplusOp : LLM_FloatUnaryOp<"softplus", "log(1 + exp(x))">;
+def LLM_SqrtOp : LLM_FloatUnaryOp<"sqrt", "Square root">;
+def LLM_TanhOp : LLM_FloatUnaryOp<"tanh", "Hyperbolic tangent">;
 
 def LLM_GeluOp : LLM_PureOp<"gelu", [SameOperandsAndResultType, Elementwise]> {
   let summary = "Gaussian error linear unit";
@@ -344,11 +354,13 @@ def LLM_CastOp : LLM_PureOp<"cast", [SameOperandsAndResultShape, Elementwise]> {
   let hasFolder = 1;
 }
 
-class LLM_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
+class LLM_BinaryOp<string mnemonic, string text, list<Trait> traits = [],
+                   string element = "f32", string result = element>
     : LLM_PureOp<mnemonic, !listconcat([LLM_Broadcasting], traits)> {
   let summary = text;
   let description = "Operands broadcast as NumPy does.\n\n```mlir\n%z = llm." # mnemonic #
-    " %x, %y : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>\n```\n";
+    " %x, %y : (tensor<?x4x" # element # ">, tensor<4x" # element #
+    ">) -> tensor<?x4x" # result # ">\n```\n";
   let arguments = (ins LLM_Tensor:$lhs, LLM_Tensor:$rhs);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
@@ -371,15 +383,15 @@ def LLM_MulOp : LLM_BinaryOp<"mul", "x * y", [Commutative]>;
 def LLM_PowOp : LLM_BinaryOp<"pow", "x to the power y; the result has the type of x">;
 def LLM_SubOp : LLM_BinaryOp<"sub", "x - y">;
 // Logic over i1 (and bits, for integers).
-def LLM_AndOp : LLM_BinaryOp<"and", "Conjunction", [Commutative]>;
-def LLM_OrOp : LLM_BinaryOp<"or", "Disjunction", [Commutative]>;
-def LLM_XorOp : LLM_BinaryOp<"xor", "Exclusive or", [Commutative]>;
+def LLM_AndOp : LLM_BinaryOp<"and", "Conjunction", [Commutative], "i1">;
+def LLM_OrOp : LLM_BinaryOp<"or", "Disjunction", [Commutative], "i1">;
+def LLM_XorOp : LLM_BinaryOp<"xor", "Exclusive or", [Commutative], "i1">;
 // Comparisons give i1.
-def LLM_EqualOp : LLM_BinaryOp<"equal", "x == y, as i1", [Commutative]>;
-def LLM_GreaterOp : LLM_BinaryOp<"greater", "x > y, as i1">;
-def LLM_GreaterEqualOp : LLM_BinaryOp<"greater_equal", "x >= y, as i1">;
-def LLM_LessOp : LLM_BinaryOp<"less", "x < y, as i1">;
-def LLM_LessEqualOp : LLM_BinaryOp<"less_equal", "x <= y, as i1">;
+def LLM_EqualOp : LLM_BinaryOp<"equal", "x == y, as i1", [Commutative], "f32", "i1">;
+def LLM_GreaterOp : LLM_BinaryOp<"greater", "x > y, as i1", [], "f32", "i1">;
+def LLM_GreaterEqualOp : LLM_BinaryOp<"greater_equal", "x >= y, as i1", [], "f32", "i1">;
+def LLM_LessOp : LLM_BinaryOp<"less", "x < y, as i1", [], "f32", "i1">;
+def LLM_LessEqualOp : LLM_BinaryOp<"less_equal", "x <= y, as i1", [], "f32", "i1">;
 
 def LLM_WhereOp : LLM_PureOp<"where", [LLM_Broadcasting]> {
   let summary = "x where the condition holds, else y";
@@ -388,7 +400,7 @@ def LLM_WhereOp : LLM_PureOp<"where", [LLM_Broadcasting]> {
     %z = llm.where %c, %x, %y : (tensor<?x4xi1>, tensor<4xf32>, tensor<f32>) -> tensor<?x4xf32>
     ```
   }];
-  let arguments = (ins RankedTensorOf<[I1]>:$condition, LLM_Tensor:$x, LLM_Tensor:$y);
+  let arguments = (ins LLM_BoolTensor:$condition, LLM_Tensor:$x, LLM_Tensor:$y);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$condition `,` $x `,` $y attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -430,6 +442,7 @@ def LLM_ClipOp : LLM_PureOp<"clip", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $input (`low` `(` $low^ `)`)? (`high` `(` $high^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -460,6 +473,7 @@ def LLM_CumSumOp : LLM_PureOp<"cumsum", [SameOperandsAndResultType]> {
   let arguments = (ins LLM_Tensor:$input, I64Attr:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def LLM_MatMulOp : LLM_PureOp<"matmul"> {
@@ -511,6 +525,7 @@ def LLM_SoftmaxOp : LLM_PureOp<"softmax", [SameOperandsAndResultType]> {
   let arguments = (ins LLM_FloatTensor:$input, DefaultValuedAttr<I64Attr, "-1">:$axis, UnitAttr:$log);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def LLM_TopKOp : LLM_PureOp<"topk"> {
@@ -524,6 +539,7 @@ def LLM_TopKOp : LLM_PureOp<"topk"> {
                        UnitAttr:$largest, UnitAttr:$sorted);
   let results = (outs LLM_Tensor:$values, LLM_IntTensor:$indices);
   let assemblyFormat = "$input `,` $k attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -554,6 +570,7 @@ def LLM_ConstantOfShapeOp : LLM_PureOp<"constant_of_shape"> {
   let arguments = (ins LLM_IntTensor:$shape, ElementsAttr:$value);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$shape attr-dict `:` type($shape) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def LLM_ExpandOp : LLM_PureOp<"expand"> {
@@ -566,6 +583,8 @@ def LLM_ExpandOp : LLM_PureOp<"expand"> {
   let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$shape);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `,` $shape attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_GatherOp : LLM_PureOp<"gather"> {
@@ -595,6 +614,7 @@ def LLM_RangeOp : LLM_PureOp<"range"> {
   let arguments = (ins LLM_Tensor:$start, LLM_Tensor:$limit, LLM_Tensor:$delta);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$start `,` $limit `,` $delta attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_ReshapeOp : LLM_PureOp<"reshape"> {
@@ -613,6 +633,7 @@ def LLM_ReshapeOp : LLM_PureOp<"reshape"> {
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `,` $shape attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_ScatterNDOp : LLM_PureOp<"scatter_nd"> {
@@ -626,6 +647,7 @@ def LLM_ScatterNDOp : LLM_PureOp<"scatter_nd"> {
                        DefaultValuedAttr<StrAttr, "\"none\"">:$reduction);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_ShapeOp : LLM_PureOp<"shape"> {
@@ -640,6 +662,7 @@ def LLM_ShapeOp : LLM_PureOp<"shape"> {
   let results = (outs LLM_IntTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def LLM_SliceOp : LLM_PureOp<"slice", [AttrSizedOperandSegments]> {
@@ -656,12 +679,14 @@ def LLM_SliceOp : LLM_PureOp<"slice", [AttrSizedOperandSegments]> {
     $input `,` $starts `,` $ends (`axes` `(` $axes^ `)`)? (`steps` `(` $steps^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def LLM_SplitOp : LLM_PureOp<"split"> {
   let summary = "Parts along an axis, as many as results";
   let description = [{
-    Sizes come from `split`, or are equal (the last one smaller).
+    Sizes come from `split`, or are equal (the last one smaller). The sizes of
+    the results add up to the input's.
 
     ```mlir
     %a, %b = llm.split %x {axis = 1 : i64} : (tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>)
@@ -670,6 +695,7 @@ def LLM_SplitOp : LLM_PureOp<"split"> {
   let arguments = (ins LLM_Tensor:$input, Optional<LLM_IntTensor>:$split, I64Attr:$axis);
   let results = (outs Variadic<LLM_Tensor>:$results);
   let assemblyFormat = "$input (`sizes` `(` $split^ `)`)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_SqueezeOp : LLM_PureOp<"squeeze"> {
@@ -683,6 +709,7 @@ def LLM_SqueezeOp : LLM_PureOp<"squeeze"> {
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `axes` $axes attr-dict `:` type($input) `->` type($result)";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def LLM_TileOp : LLM_PureOp<"tile"> {
@@ -695,6 +722,7 @@ def LLM_TileOp : LLM_PureOp<"tile"> {
   let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$repeats);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `,` $repeats attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_TransposeOp : LLM_PureOp<"transpose"> {
@@ -721,6 +749,7 @@ def LLM_TriluOp : LLM_PureOp<"trilu"> {
   let arguments = (ins LLM_Tensor:$input, Optional<LLM_IntTensor>:$diagonal, UnitAttr:$upper);
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input (`diagonal` `(` $diagonal^ `)`)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_UnsqueezeOp : LLM_PureOp<"unsqueeze"> {
@@ -734,6 +763,7 @@ def LLM_UnsqueezeOp : LLM_PureOp<"unsqueeze"> {
   let results = (outs LLM_Tensor:$result);
   let assemblyFormat = "$input `axes` $axes attr-dict `:` type($input) `->` type($result)";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 #endif // LLM_OPS

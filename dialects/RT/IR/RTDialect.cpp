@@ -237,26 +237,40 @@ static void printExpr(raw_ostream &os, ExprAttr expr, bool factor) {
   }
 }
 
-/// Bound on the nesting of parentheses, so that a file cannot exhaust the
-/// stack.
+/// Bounds on the nesting of parentheses and on the numbers and symbols in an
+/// expression (each may make the tree one deeper), so that a file cannot
+/// exhaust the stack.
 static constexpr int kMaxExprDepth = 64;
+static constexpr int kMaxExprLeaves = 1024;
 
-static ExprAttr parseExpr(AsmParser &parser, int depth);
+static ExprAttr parseExpr(AsmParser &parser, int depth, int &leaves);
 
-static ExprAttr parseFactor(AsmParser &parser, int depth) {
+static ExprAttr parseFactor(AsmParser &parser, int depth, int &leaves) {
   MLIRContext *context = parser.getContext();
+  if (++leaves > kMaxExprLeaves) {
+    parser.emitError(parser.getCurrentLocation(), "expression is too long");
+    return {};
+  }
   if (depth > kMaxExprDepth) {
     parser.emitError(parser.getCurrentLocation(), "expression nests too deep");
     return {};
   }
   if (succeeded(parser.parseOptionalLParen())) {
-    ExprAttr inner = parseExpr(parser, depth + 1);
+    ExprAttr inner = parseExpr(parser, depth + 1, leaves);
     return inner && succeeded(parser.parseRParen()) ? inner : ExprAttr();
   }
   int64_t value;
+  SMLoc loc = parser.getCurrentLocation();
   OptionalParseResult number = parser.parseOptionalInteger(value);
-  if (number.has_value())
-    return succeeded(*number) ? ExprAttr::constant(context, value) : ExprAttr();
+  if (number.has_value()) {
+    if (failed(*number))
+      return {};
+    if (value < 0) {
+      parser.emitError(loc, "a size is not negative, as ") << value << " is";
+      return {};
+    }
+    return ExprAttr::constant(context, value);
+  }
   StringRef keyword;
   if (failed(parser.parseKeyword(&keyword)))
     return {};
@@ -266,20 +280,20 @@ static ExprAttr parseFactor(AsmParser &parser, int depth) {
     return ExprAttr::symbol(context, keyword);
   if (failed(parser.parseLParen()))
     return {};
-  ExprAttr lhs = parseExpr(parser, depth + 1);
+  ExprAttr lhs = parseExpr(parser, depth + 1, leaves);
   if (!lhs || failed(parser.parseComma()))
     return {};
-  ExprAttr rhs = parseExpr(parser, depth + 1);
+  ExprAttr rhs = parseExpr(parser, depth + 1, leaves);
   if (!rhs || failed(parser.parseRParen()))
     return {};
   return binary(*kind, lhs, rhs);
 }
 
-static ExprAttr parseExpr(AsmParser &parser, int depth) {
+static ExprAttr parseExpr(AsmParser &parser, int depth, int &leaves) {
   auto product = [&]() -> ExprAttr {
-    ExprAttr lhs = parseFactor(parser, depth);
+    ExprAttr lhs = parseFactor(parser, depth, leaves);
     while (lhs && succeeded(parser.parseOptionalStar())) {
-      ExprAttr rhs = parseFactor(parser, depth);
+      ExprAttr rhs = parseFactor(parser, depth, leaves);
       lhs = rhs ? ExprAttr::mul(lhs, rhs) : rhs;
     }
     return lhs;
@@ -301,7 +315,8 @@ void ExprAttr::print(AsmPrinter &printer) const {
 Attribute ExprAttr::parse(AsmParser &parser, Type) {
   if (failed(parser.parseLess()))
     return {};
-  ExprAttr expr = parseExpr(parser, 0);
+  int leaves = 0;
+  ExprAttr expr = parseExpr(parser, 0, leaves);
   if (!expr || failed(parser.parseGreater()))
     return {};
   return expr;
@@ -334,7 +349,15 @@ LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Programs
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProgramOp::verify() {
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 Type elementType) {
+  if (!elementType.isIntOrFloat())
+    return emitError() << "a buffer holds ints or floats, not " << elementType;
+  return success();
+}
+
+/// Looks into the body, so it runs once the body is verified.
+LogicalResult ProgramOp::verifyRegions() {
   llvm::SmallDenseSet<StringRef> known;
   for (StringRef symbol : getSymbols().getAsValueRange<StringAttr>())
     if (!known.insert(symbol).second)
@@ -348,6 +371,8 @@ LogicalResult ProgramOp::verify() {
     });
     return result;
   };
+  if (getArenaBytes() && failed(check(*this, *getArenaBytes())))
+    return failure();
   for (Operation &op : getBody().front()) {
     if (auto buffer = dyn_cast<BufferOp>(op)) {
       if (failed(check(&op, buffer.getElements())) ||
@@ -362,6 +387,12 @@ LogicalResult ProgramOp::verify() {
       for (ExprAttr size : dispatch.getSizes().getAsRange<ExprAttr>())
         if (failed(check(&op, size)))
           return failure();
+      for (Value written : dispatch.getWrites()) {
+        auto buffer = written.getDefiningOp<BufferOp>();
+        if (buffer && buffer.getLifetime() == Lifetime::constant)
+          return op.emitOpError("writes the constant '")
+                 << buffer.getName() << "'";
+      }
     } else if (!isa<KernelOp>(op)) {
       return op.emitOpError("a program holds kernels, buffers and dispatches");
     }
@@ -376,19 +407,19 @@ LogicalResult BufferOp::verify() {
                        "ones have none");
   if (getOffset() && lifetime != Lifetime::transient)
     return emitOpError("only a transient buffer has an arena offset");
-  if (lifetime == Lifetime::state && !(getGroup() && getLayer() && getPlane()))
-    return emitOpError("a state buffer names its group, layer and plane");
+  if (getLayout() && lifetime != Lifetime::constant)
+    return emitOpError("only a constant has a packed layout");
+  bool all = getGroup() && getLayer() && getPlane();
+  if (lifetime == Lifetime::state ? !all
+                                  : getGroup() || getLayer() || getPlane())
+    return emitOpError("a state buffer, and no other, names its group, layer "
+                       "and plane");
   return success();
 }
 
 LogicalResult DispatchOp::verify() {
   if (getWrites().empty())
     return emitOpError("writes nothing");
-  for (Value buffer : getWrites()) {
-    auto op = buffer.getDefiningOp<BufferOp>();
-    if (op && op.getLifetime() == Lifetime::constant)
-      return emitOpError("writes the constant '") << op.getName() << "'";
-  }
   return success();
 }
 
@@ -418,14 +449,14 @@ static LogicalResult verifyCoverage(KernelOp kernel) {
     if (range.getLow() > next)
       return kernel.emitOpError("no variant covers ")
              << symbol << " = " << next;
-    if (range.getHigh() == -1)
+    if (range.getHigh() == -1 || range.getHigh() == INT64_MAX)
       return success();
     next = std::max(next, range.getHigh() + 1);
   }
   return kernel.emitOpError("no variant covers ") << symbol << " = " << next;
 }
 
-LogicalResult KernelOp::verify() {
+LogicalResult KernelOp::verifyRegions() {
   for (Operation &op : getVariants().front())
     if (!isa<VariantOp>(op))
       return op.emitOpError("a kernel holds variants only");
@@ -435,7 +466,7 @@ LogicalResult KernelOp::verify() {
   return verifyCoverage(*this);
 }
 
-LogicalResult IterationOp::verify() {
+LogicalResult IterationOp::verifyRegions() {
   bool called = false;
   for (Operation &op : getBody().front()) {
     if (!isa<CallOp, SampleOp>(op))
@@ -454,5 +485,21 @@ LogicalResult HostFunctionOp::verify() {
   if (type.getNumInputs() != getInputNames().size() ||
       type.getNumResults() != getOutputNames().size())
     return emitOpError("needs a name for each input and output");
+  auto describes = [](std::optional<ArrayAttr> dims, TypeRange types) {
+    return !dims ||
+           (dims->size() == types.size() &&
+            llvm::all_of(*dims, [](Attribute each) {
+              auto names = dyn_cast<ArrayAttr>(each);
+              return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
+            }));
+  };
+  if (!describes(getInputDims(), type.getInputs()) ||
+      !describes(getOutputDims(), type.getResults()))
+    return emitOpError("input_dims and output_dims have an array of strings "
+                       "for each tensor");
+  for (TypeRange types : {type.getInputs(), type.getResults()})
+    for (Type each : types)
+      if (!isa<RankedTensorType>(each))
+        return emitOpError("takes and gives ranked tensors, not ") << each;
   return success();
 }

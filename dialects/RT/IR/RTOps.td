@@ -101,9 +101,17 @@ def RT_Lifetime : I32EnumAttr<"Lifetime", "lifetime of a buffer", [
 def RT_BufferType : TypeDef<RT_Dialect, "Buffer"> {
   let mnemonic = "buffer";
   let summary = "A flat buffer of elements";
+  let description = [{
+    ```mlir
+    !rt.buffer<f32>
+    ```
+  }];
   let parameters = (ins "::mlir::Type":$element_type);
   let assemblyFormat = "`<` $element_type `>`";
+  let genVerifyDecl = 1;
 }
+
+def RT_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
 
 class RT_Op<string mnemonic, list<Trait> traits = []> : Op<RT_Dialect, mnemonic, traits>;
 
@@ -128,10 +136,10 @@ def RT_ProgramOp : RT_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoT
     OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `target` $target `symbols` $symbols attr-dict-with-keyword $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
-def RT_BufferOp : RT_Op<"buffer", [Pure]> {
+def RT_BufferOp : RT_Op<"buffer", [Pure, HasParent<"ProgramOp">]> {
   let summary = "A buffer of a program";
   let description = [{
     `name`: an io buffer's step array or output, a constant's weight, a state
@@ -141,27 +149,38 @@ def RT_BufferOp : RT_Op<"buffer", [Pure]> {
     and plane.
 
     ```mlir
-    %h = rt.buffer transient "" [#rt.expr<T * 576>] : !rt.buffer<f32>
-    %w = rt.buffer constant "model.norm" [#rt.expr<576>] : !rt.buffer<f32>
+    rt.program @target target "cpu" symbols ["T", "C"] {
+      %x = rt.buffer io "token" [#rt.expr<T>] : !rt.buffer<i32>
+      %h = rt.buffer transient "" [#rt.expr<T * 576>] {offset = #rt.expr<0>} : !rt.buffer<f32>
+      %w = rt.buffer constant "model.norm" [#rt.expr<576>] : !rt.buffer<f32>
+      %k = rt.buffer state "cache.0.0.k" [#rt.expr<C * 192>]
+        {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : !rt.buffer<f32>
+    }
     ```
   }];
   let arguments = (ins RT_Lifetime:$lifetime, StrAttr:$name, RT_ExprAttr:$elements,
     OptionalAttr<RT_ExprAttr>:$offset, OptionalAttr<DictionaryAttr>:$layout,
-    OptionalAttr<I64Attr>:$group, OptionalAttr<I64Attr>:$layer, OptionalAttr<I64Attr>:$plane);
+    OptionalAttr<RT_Count>:$group, OptionalAttr<RT_Count>:$layer, OptionalAttr<RT_Count>:$plane);
   let results = (outs RT_BufferType:$result);
   let assemblyFormat = "$lifetime $name `[` $elements `]` attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
-def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments]> {
+def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments, HasParent<"ProgramOp">]> {
   let summary = "Run a kernel over a grid of independent work items";
   let description = [{
     Dispatches run in order, each one after all writes of those before it. The
     buffers of a kernel call are the reads, then the writes.
 
     ```mlir
-    rt.dispatch @k grid #rt.expr<T> sizes [#rt.expr<T>]
-      reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+    rt.program @target target "cpu" symbols ["T"] {
+      rt.kernel @k family "rms_norm" params {dim = 576 : i64, epsilon = 1.0e-5 : f64} { }
+      %x = rt.buffer io "x" [#rt.expr<T * 576>] : !rt.buffer<f32>
+      %w = rt.buffer constant "model.norm" [#rt.expr<576>] : !rt.buffer<f32>
+      %y = rt.buffer io "y" [#rt.expr<T * 576>] : !rt.buffer<f32>
+      rt.dispatch @k grid #rt.expr<T> sizes [#rt.expr<T>]
+        reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, RT_ExprAttr:$grid, RT_ExprArrayAttr:$sizes,
@@ -173,15 +192,17 @@ def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def RT_KernelOp : RT_Op<"kernel", [Symbol, NoTerminator, SingleBlock]> {
+def RT_KernelOp : RT_Op<"kernel", [Symbol, NoTerminator, SingleBlock, HasParent<"ProgramOp">]> {
   let summary = "A kernel: a family, its static parameters, its variants";
   let description = [{
     docs/formats/kernel-families.md lists the families with their parameters,
     buffers and sizes. `--llm-generate-kernels` fills in the variants.
 
     ```mlir
-    rt.kernel @rms_norm_0 family "rms_norm" params {dim = 576 : i64, epsilon = 1.0e-5 : f64} {
-      rt.variant "rms_norm_0_v0" code @cpu
+    rt.program @target target "cpu" symbols ["T"] {
+      rt.kernel @rms_norm_0 family "rms_norm" params {dim = 576 : i64, epsilon = 1.0e-5 : f64} {
+        rt.variant "rms_norm_0_v0" code @cpu
+      }
     }
     ```
   }];
@@ -189,23 +210,29 @@ def RT_KernelOp : RT_Op<"kernel", [Symbol, NoTerminator, SingleBlock]> {
     OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$variants);
   let assemblyFormat = "$sym_name `family` $family `params` $params attr-dict-with-keyword $variants";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def RT_VariantOp : RT_Op<"variant", [HasParent<"KernelOp">]> {
   let summary = "One implementation of a kernel";
   let description = [{
     `entry` is a function of the code module (`builtin.module` or `gpu.module`)
-    named by `code`; all `ranges` must hold. `block_threads` is the GPU's.
+    named by `code`; all `ranges` must hold. `block_threads` is the GPU's. The
+    ranges of a kernel's variants cover every value of their symbol.
 
     ```mlir
-    rt.variant "linear_0_m1" code @cpu ranges [#rt.range<T, 1, 1>]
+    rt.program @target target "cpu" symbols ["T"] {
+      rt.kernel @linear_0 family "linear" params {} {
+        rt.variant "linear_0_m1" code @cpu ranges [#rt.range<T, 1, 1>]
+        rt.variant "linear_0_m64" code @cpu ranges [#rt.range<T, 2, -1>]
+      }
+    }
     ```
   }];
   let arguments = (ins StrAttr:$entry, FlatSymbolRefAttr:$code,
-    OptionalAttr<RT_RangeArrayAttr>:$ranges, OptionalAttr<I64Attr>:$block_threads,
-    OptionalAttr<I64Attr>:$registers, OptionalAttr<I64Attr>:$spill_bytes,
-    OptionalAttr<I64Attr>:$shared_bytes);
+    OptionalAttr<RT_RangeArrayAttr>:$ranges, OptionalAttr<RT_Count>:$block_threads,
+    OptionalAttr<RT_Count>:$registers, OptionalAttr<RT_Count>:$spill_bytes,
+    OptionalAttr<RT_Count>:$shared_bytes);
   let assemblyFormat = "$entry `code` $code (`ranges` $ranges^)? attr-dict";
 }
 
@@ -226,14 +253,16 @@ def RT_IterationOp : RT_Op<"iteration", [Symbol, NoTerminator, SingleBlock]> {
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def RT_CallOp : RT_Op<"call", [HasParent<"IterationOp">]> {
   let summary = "Run a program (or a host function) once";
   let description = [{
     ```mlir
-    rt.call @target
+    rt.iteration @score {
+      rt.call @target
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee);
@@ -244,7 +273,10 @@ def RT_SampleOp : RT_Op<"sample", [HasParent<"IterationOp">]> {
   let summary = "Pick a token per row of the last program's logits";
   let description = [{
     ```mlir
-    rt.sample
+    rt.iteration @generate {
+      rt.call @target
+      rt.sample
+    }
     ```
   }];
   let assemblyFormat = "attr-dict";
@@ -255,11 +287,12 @@ def RT_HostFunctionOp : RT_Op<"host_function", [Symbol]> {
   let description = [{
     `type` is the logical signature on ranked tensors; `input_names` and
     `output_names` are the ONNX names; `constants` the weights it reads, in
-    order. Called as `llm_host_fn` (include/llm/ABI/kernel.h).
+    order; `input_dims` and `output_dims` the `llm.dims` of each tensor. Called
+    as `llm_host_fn` (include/llm/ABI/kernel.h).
 
     ```mlir
     rt.host_function @main entry "main" code @cpu : (tensor<?x4xf32>) -> tensor<?x4xf32>
-      {constants = [], input_names = ["x"], output_names = ["y"]}
+      {constants = [], input_dims = [["batch", ""]], input_names = ["x"], output_names = ["y"]}
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$entry, FlatSymbolRefAttr:$code,

@@ -59,8 +59,8 @@ func.func @a(%x: tensor<?x?xf32> {llm.name = "x", llm.dims = ["n"]}) {
 
 // -----
 
-// expected-error@+1 {{result 0 of type 'tensor<1xf32>' needs 'llm.dims' of 1 strings, got [1]}}
-func.func @a(%x: tensor<1xf32> {llm.name = "x"}) -> (tensor<1xf32> {llm.dims = [1]}) {
+// expected-error@+1 {{result 0 of type 'tensor<1xf32>' needs 'llm.dims' of 1 strings, got ["n", "m"]}}
+func.func @a(%x: tensor<1xf32> {llm.name = "x"}) -> (tensor<1xf32> {llm.dims = ["n", "m"]}) {
   return %x : tensor<1xf32>
 }
 
