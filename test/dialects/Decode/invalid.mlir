@@ -1,0 +1,144 @@
+// RUN: llm-opt %s --split-input-file --verify-diagnostics
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op the block takes a !kv.step, a !kv.cache and a !decode.sampling}}
+decode.loop @few_arguments {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>):
+  %ids = kv.read_step %step "token" : tensor<?xi32>
+  decode.yield %ids, %cache : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op the block takes a !kv.step, a !kv.cache and a !decode.sampling}}
+decode.loop @no_step {
+^bb0(%step: i32, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %ids = llm.constant dense<0> : tensor<1xi32>
+  decode.yield %ids, %cache : tensor<1xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op the block takes a !kv.step, a !kv.cache and a !decode.sampling}}
+decode.loop @no_cache {
+^bb0(%step: !kv.step, %cache: i32, %sampling: !decode.sampling):
+  llvm.unreachable
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op the block takes a !kv.step, a !kv.cache and a !decode.sampling}}
+decode.loop @no_sampling {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: i32):
+  %ids = kv.read_step %step "token" : tensor<?xi32>
+  decode.yield %ids, %cache : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op region #0 ('body') failed to verify constraint: region with 1 blocks}}
+"decode.loop"() <{sym_name = "no_block"}> ({
+}) : () -> ()
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op the body ends in decode.yield}}
+decode.loop @no_end {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  llvm.unreachable
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+// expected-error@+1 {{'decode.loop' op expects a non-empty block}}
+decode.loop @empty {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+#h = #kv.group<layers = 2, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @make() -> !kv.cache<#h>
+decode.loop @other_cache {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %ids = kv.read_step %step "token" : tensor<?xi32>
+  %other = func.call @make() : () -> !kv.cache<#h>
+  // expected-error@+1 {{'decode.yield' op yields a cache of another type than the loop's}}
+  decode.yield %ids, %other : tensor<?xi32>, !kv.cache<#h>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+decode.loop @consumed_twice {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %ids = kv.read_step %step "token" : tensor<?xi32>
+  // expected-note@+1 {{the other consumer}}
+  %a = kv.rollback %cache, %ids : !kv.cache<#g>, tensor<?xi32>
+  // expected-error@+1 {{'kv.rollback' op consumes a cache value that is consumed already; only kv.fork shares a cache}}
+  %b = kv.rollback %cache, %ids : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %b : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @query() -> tensor<?x8xf32>
+decode.loop @read_late {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %ids = kv.read_step %step "token" : tensor<?xi32>
+  %q = func.call @query() : () -> tensor<?x8xf32>
+  // expected-note@+1 {{consumed here}}
+  %a = kv.rollback %cache, %ids : !kv.cache<#g>, tensor<?xi32>
+  // expected-error@+1 {{'kv.attend' op reads a cache value after it was consumed}}
+  %y = kv.attend %q, %cache, %step {group = 0 : i64, layer = 0 : i64, num_heads = 1 : i64, scale = 1.0 : f64} : tensor<?x8xf32>, !kv.cache<#g> -> tensor<?x8xf32>
+  decode.yield %ids, %a : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+decode.loop @bare_yield {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  // expected-error@+1 {{expected 2 operands, but found 0}}
+  "decode.yield"() : () -> ()
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func @yield_outside(%ids: tensor<?xi32>, %cache: !kv.cache<#g>) {
+  // expected-error@+1 {{'decode.yield' op expects parent op 'decode.loop'}}
+  decode.yield %ids, %cache : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+func.func @sample_logits(%l: tensor<512xf32>, %s: !decode.sampling) {
+  // expected-error@+1 {{'decode.sample' op logits are [rows, vocabulary], ids [rows]}}
+  %0 = decode.sample %l, %s : tensor<512xf32> -> tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @sample_ids(%l: tensor<?x512xf32>, %s: !decode.sampling) {
+  // expected-error@+1 {{'decode.sample' op logits are [rows, vocabulary], ids [rows]}}
+  %0 = decode.sample %l, %s : tensor<?x512xf32> -> tensor<?x1xi32>
+  return
+}
+
+// -----
+
+func.func @sample_rows(%l: tensor<4x512xf32>, %s: !decode.sampling) {
+  // expected-error@+1 {{'decode.sample' op picks 3 tokens from 4 rows of logits}}
+  %0 = decode.sample %l, %s : tensor<4x512xf32> -> tensor<3xi32>
+  return
+}
