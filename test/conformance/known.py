@@ -28,6 +28,8 @@ def stays_static(operator, index, axis, rank):
     are ranks; the one scale of a whole tensor."""
     if operator == "Attention":
         return axis in (1, 3) if rank == 4 and index < 3 else axis == 2
+    if operator in ("GroupQueryAttention", "RotaryEmbedding"):
+        return (rank == 3 and axis == 2) or (rank == 2 and axis == 1 and index > 1)
     if operator == "ScatterND":
         return index == 1 and axis == rank - 1
     if operator == "ConstantOfShape":

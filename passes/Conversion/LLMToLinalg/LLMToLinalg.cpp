@@ -139,7 +139,9 @@ struct ConvertLLMToLinalg
     populateShapeLowerings(patterns, types);
     populateReductionLowerings(patterns, types);
     populateMovementLowerings(patterns, types);
+    populateAlongAxisLowerings(patterns, types);
     populateAttentionLowerings(patterns, types);
+    populateGroupQueryAttentionLowerings(patterns, types);
     patterns.add<RetypeTensorOp>(types, context);
     populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
                                                                    types);

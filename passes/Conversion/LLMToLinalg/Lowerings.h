@@ -40,6 +40,10 @@ void addLowering(RewritePatternSet &patterns, const TypeConverter &types) {
   patterns.add<Lowering<OpTy, Fn>>(types, patterns.getContext());
 }
 
+void populateAlongAxisLowerings(RewritePatternSet &patterns,
+                                const TypeConverter &types);
+void populateGroupQueryAttentionLowerings(RewritePatternSet &patterns,
+                                          const TypeConverter &types);
 void populateAttentionLowerings(RewritePatternSet &patterns,
                                 const TypeConverter &types);
 void populateElementwiseLowerings(RewritePatternSet &patterns,
