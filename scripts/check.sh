@@ -100,6 +100,10 @@ if [ "$level" != quick ]; then
   [ "$level" = full ] && subset=()
   suite conformance $build/venv/bin/python test/conformance/run.py \
     $build/bin/conformance-runner "${subset[@]}"
+  for script in math_accuracy run_time_errors; do
+    suite $script $build/venv/bin/python test/conformance/$script.py \
+      $build/bin/conformance-runner
+  done
   step tidy-changed tidy changed
 fi
 if [ "$level" = full ]; then

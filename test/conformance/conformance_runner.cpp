@@ -12,7 +12,8 @@
 // along the generic path, compiled to a shared object, loaded and run, in a
 // process of its own, so that a crash is one failure. One line per case goes to
 // stdout as it ends: number, tab, status, tab, message; the status is ok,
-// import, lower, run, crash or timeout.
+// import, lower, run, crash or timeout. The message of ok says how much memory
+// was live at once, and how much was allocated in all.
 //
 // Tensors are passed as a count (int64), then for each: element type (int64,
 // the artifact's ElementType), rank, sizes, bytes (all int64), and the data.
@@ -68,7 +69,7 @@ constexpr int64_t kMemory = int64_t{4} << 30;
 /// The host of one call: counts what is allocated and refuses the rest.
 struct Heap {
   std::map<void *, int64_t> blocks;
-  int64_t used = 0;
+  int64_t used = 0, peak = 0, total = 0;
   std::string failure;
 
   static void *allocate(void *context, int64_t bytes) {
@@ -79,6 +80,8 @@ struct Heap {
     if (pointer) {
       heap.blocks[pointer] = bytes;
       heap.used += bytes;
+      heap.total += bytes;
+      heap.peak = std::max(heap.peak, heap.used);
       // What a program reads before it writes is no zero by chance.
       std::memset(pointer, 0xcd, static_cast<size_t>(bytes));
     }
@@ -269,7 +272,8 @@ Outcome runCase(const Case &job) {
     return {"run",
             std::to_string(heap.blocks.size()) + " blocks were not released"};
   writeTensors(job.outputs, outputs);
-  return {"ok", ""};
+  return {"ok", "peak " + std::to_string(heap.peak) + " of " +
+                    std::to_string(heap.total) + " bytes"};
 }
 
 /// A case that runs in a child process.
