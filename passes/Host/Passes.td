@@ -61,6 +61,25 @@ def ExpandScalarMathPass : Pass<"llm-expand-scalar-math", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
+def OutlineLoopsPass : Pass<"llm-outline-loops", "::mlir::ModuleOp"> {
+  let summary = "Make each loop nest of a host function a function";
+  let description = [{
+    LLVM takes far longer over one function of a thousand loops than over a
+    thousand functions. Each outermost `scf.for` that neither allocates nor
+    checks moves to a private function; equal ones, as the layers of a model
+    have them, become one.
+
+    ```mlir
+    func.func private @main_loop_0(%a: memref<?xf32>, %n: index) attributes {passthrough = ["noinline"]} {
+      scf.for %i = %c0 to %n step %c1 { ... }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Number of functions made">];
+}
+
 def LowerHostFunctionPass : Pass<"llm-lower-host-function", "::mlir::ModuleOp"> {
   let summary = "Give a lowered function the signature of llm_host_fn";
   let description = [{
