@@ -237,6 +237,8 @@ static Value modulo(TensorEmitter &e, ModOp op, Value x, Value y,
     Value differ = arith::XOrIOp::create(e, compareF(e, CmpF::OLT, r, zero),
                                          compareF(e, CmpF::OLT, y, zero));
     Value adjust = e.land(compareF(e, CmpF::ONE, r, zero), differ);
+    Value signedZero = math::CopySignOp::create(e, zero, y);
+    r = e.select(compareF(e, CmpF::OEQ, r, zero), signedZero, r);
     return e.select(adjust, e.add(r, y), r);
   }
   Value r = divideIntegers(e, x, y, isUnsigned(logical)).second;
