@@ -100,7 +100,7 @@ if [ "$level" != quick ]; then
   [ "$level" = full ] && subset=()
   suite conformance $build/venv/bin/python test/conformance/run.py \
     $build/bin/conformance-runner "${subset[@]}"
-  for script in math_accuracy run_time_errors; do
+  for script in math_accuracy narrow_floats run_time_errors; do
     suite $script $build/venv/bin/python test/conformance/$script.py \
       $build/bin/conformance-runner
   done

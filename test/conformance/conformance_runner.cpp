@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// usage: conformance_runner LIST [JOBS]
+// usage: conformance_runner LIST [JOBS [PROCESSOR]]
 //
 // Each line of LIST holds three paths, separated by tabs: a model (.onnx or
 // .mlir), its inputs, and where its outputs go. Each model is imported, lowered
@@ -189,7 +189,7 @@ LogicalResult addParts(ModuleOp module, StringRef name,
   return success();
 }
 
-Outcome runCase(const Case &job) {
+Outcome runCase(const Case &job, StringRef processor) {
   DialectRegistry registry;
   ::llm::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -213,7 +213,7 @@ Outcome runCase(const Case &job) {
   auto host = *lowered->getOps<rt::HostFunctionOp>().begin();
   auto code = lowered->lookupSymbol<ModuleOp>(host.getCode());
   std::string error;
-  auto target = ::llm::CPUTarget::get("x86-64-v3", error);
+  auto target = ::llm::CPUTarget::get(processor, error);
   if (failed(target))
     return {"lower", error};
   auto object = ::llm::compileToSharedObject(
@@ -284,7 +284,7 @@ struct Child {
   std::string said;
 };
 
-Child start(size_t index, const Case &job) {
+Child start(size_t index, const Case &job, StringRef processor) {
   int ends[2];
   if (pipe(ends) != 0)
     std::exit(3);
@@ -295,7 +295,7 @@ Child start(size_t index, const Case &job) {
   if (pid == 0) {
     close(ends[0]);
     alarm(kSeconds);
-    Outcome outcome = runCase(job);
+    Outcome outcome = runCase(job, processor);
     std::string text = outcome.status + "\t" + outcome.message;
     if (write(ends[1], text.data(), text.size()) < 0)
       _exit(3);
@@ -322,8 +322,8 @@ void finish(Child &child) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 2 || argc > 3) {
-    std::cerr << "usage: conformance_runner LIST [JOBS]\n";
+  if (argc < 2 || argc > 4) {
+    std::cerr << "usage: conformance_runner LIST [JOBS [PROCESSOR]]\n";
     return 2;
   }
   std::vector<Case> cases;
@@ -337,10 +337,11 @@ int main(int argc, char **argv) {
     cases.push_back(job);
   }
   size_t jobs = argc > 2 ? std::max(1, std::atoi(argv[2])) : 2;
+  StringRef processor = argc > 3 ? argv[3] : "x86-64-v3";
   std::vector<Child> running;
   for (size_t next = 0; next < cases.size() || !running.empty();) {
     while (next < cases.size() && running.size() < jobs) {
-      running.push_back(start(next, cases[next]));
+      running.push_back(start(next, cases[next], processor));
       ++next;
     }
     std::vector<pollfd> polls;

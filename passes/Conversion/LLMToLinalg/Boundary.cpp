@@ -97,6 +97,8 @@ static Value dequantize(TensorEmitter &e, GetWeightOp op,
   Value data = recast(
       e, RankedTensorType::get(format.getData().getType().getShape(), i8),
       parts[0]);
+  Value scales =
+      recast(e, storageTensor(format.getScales().getType()), parts[1]);
   Value zeros;
   if (parts.size() > 2) {
     RankedTensorType zeroType = format.getZeros().getType();
@@ -125,7 +127,7 @@ static Value dequantize(TensorEmitter &e, GetWeightOp op,
         else
           zero = e.convert(e.read(zeros, {ivs[0], group}, scaleType),
                            computeType(scaleType), f32);
-        Value scale = e.convert(e.read(parts[1], {ivs[0], group}, scaleType),
+        Value scale = e.convert(e.read(scales, {ivs[0], group}, scaleType),
                                 computeType(scaleType), f32);
         Value value = e.mul(e.sub(code, zero), scale);
         Type to = type.getElementType();

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Floats of 8 bits and fewer are integers to LLVM: what they hold is taken
-// apart and put together here with integer arithmetic. The formats are those of
-// the OCP 8-bit floating point (2023) and microscaling (2023) specifications,
-// and the UZ variants of Noune et al. (2022); what ONNX adds is the table of
-// its Cast operator.
+// Floats of 8 bits and fewer, and bf16, are integers to LLVM: what they hold is
+// taken apart and put together here with integer arithmetic. The formats are
+// those of the OCP 8-bit floating point (2023) and microscaling (2023)
+// specifications, and the UZ variants of Noune et al. (2022); what ONNX adds is
+// the table of its Cast operator.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Conversion/LLMToLinalg/TensorEmitter.h"
@@ -35,7 +35,7 @@ struct SmallFloat {
 };
 } // namespace
 
-static std::optional<SmallFloat> smallFloat(Type type) {
+static SmallFloat smallFloat(Type type) {
   if (isa<Float8E4M3FNType>(type))
     return SmallFloat{4, 3, 7, 0x7f, -1, 0x7e, false};
   if (isa<Float8E4M3FNUZType>(type))
@@ -48,9 +48,8 @@ static std::optional<SmallFloat> smallFloat(Type type) {
     return SmallFloat{2, 1, 1, -1, -1, 0x7, false};
   // Not left to LLVM: it merges a truncation before this one into it, and has
   // no instruction for f64 to f16.
-  if (type.isF16())
-    return SmallFloat{5, 10, 15, 0x7e00, 0x7c00, 0x7bff, false};
-  return std::nullopt;
+  assert(type.isF16() && "a float type that ONNX does not have");
+  return SmallFloat{5, 10, 15, 0x7e00, 0x7c00, 0x7bff, false};
 }
 
 /// The f32 with the bits of the i32 `bits`.
@@ -194,15 +193,39 @@ static Value encodePower(TensorEmitter &e, Value value, bool saturate) {
   return arith::TruncIOp::create(e, e.getI8Type(), code);
 }
 
+/// bf16: the upper half of an f32.
+static Value decodeUpperHalf(TensorEmitter &e, Value stored) {
+  Type i32 = e.getI32Type();
+  Value code = arith::ExtUIOp::create(e, i32, stored);
+  return asFloat(e, arith::ShLIOp::create(e, code, e.constantInt(i32, 16)));
+}
+
+static Value encodeUpperHalf(TensorEmitter &e, Value value) {
+  Type i32 = e.getI32Type();
+  auto c = [&](int64_t v) { return e.constantInt(i32, v); };
+  Value bits = asBits(e, value);
+  // Half a step less one, plus the kept lowest bit: ties go to even.
+  Value odd = e.land(arith::ShRUIOp::create(e, bits, c(16)), c(1));
+  Value rounded = e.add(e.add(bits, c(0x7fff)), odd);
+  // The carry of a NaN could make it an infinity, or a zero.
+  Value quiet = e.lor(bits, c(0x00400000));
+  Value isNaN =
+      arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, value, value);
+  Value code =
+      arith::ShRUIOp::create(e, e.select(isNaN, quiet, rounded), c(16));
+  return arith::TruncIOp::create(e, e.getIntegerType(16), code);
+}
+
 Value TensorEmitter::widen(Value stored, Type type) {
   if (!isa<FloatType>(type) || type.isF32() || type.isF64())
     return stored;
   if (isa<Float8E8M0FNUType>(type))
     return decodePower(*this, stored);
-  std::optional<SmallFloat> format = smallFloat(type);
-  if (format && !type.isF16())
-    return decode(*this, stored, *format);
-  return arith::ExtFOp::create(*this, getF32Type(), stored);
+  if (type.isBF16())
+    return decodeUpperHalf(*this, stored);
+  if (type.isF16())
+    return arith::ExtFOp::create(*this, getF32Type(), stored);
+  return decode(*this, stored, smallFloat(type));
 }
 
 Value TensorEmitter::narrow(Value computed, Type type, bool saturate) {
@@ -210,12 +233,12 @@ Value TensorEmitter::narrow(Value computed, Type type, bool saturate) {
     return computed;
   if (isa<Float8E8M0FNUType>(type))
     return encodePower(*this, computed, saturate);
+  if (type.isBF16())
+    return encodeUpperHalf(*this, computed);
   if (type.isF16())
     return arith::BitcastOp::create(
-        *this, type, encode(*this, computed, *smallFloat(type), false));
-  if (std::optional<SmallFloat> format = smallFloat(type))
-    return encode(*this, computed, *format, saturate);
-  return arith::TruncFOp::create(*this, type, computed);
+        *this, type, encode(*this, computed, smallFloat(type), false));
+  return encode(*this, computed, smallFloat(type), saturate);
 }
 
 /// f64 to f32 so that a second rounding, to fewer bits, is as good as one:

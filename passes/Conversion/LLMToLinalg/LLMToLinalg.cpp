@@ -37,6 +37,7 @@ struct StorageConverter : TypeConverter {
   StorageConverter() {
     addConversion([](Type type) { return type; });
     addConversion([](IntegerType type) { return storageType(type); });
+    addConversion([](FloatType type) { return storageType(type); });
     addConversion([](RankedTensorType type) { return storageTensor(type); });
     addSourceMaterialization(castTo);
     addTargetMaterialization(castTo);

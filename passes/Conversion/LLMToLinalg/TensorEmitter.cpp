@@ -20,7 +20,8 @@ Type mlir::llm::storageType(Type type) {
   if (type.isIndex() || type.isInteger(1))
     return type;
   unsigned bits = type.getIntOrFloatBitWidth();
-  if (isa<FloatType>(type) && bits > 8)
+  // bf16 as well: without AVX-512 BF16, LLVM rounds to it in a library.
+  if (isa<FloatType>(type) && bits > 8 && !type.isBF16())
     return type;
   return IntegerType::get(type.getContext(), std::max(8u, bits));
 }

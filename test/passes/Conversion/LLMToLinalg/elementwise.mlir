@@ -55,6 +55,32 @@ func.func @narrow(%x: tensor<4xf16>, %c: tensor<4xi1>) -> tensor<4xf16> {
 
 // -----
 
+// bf16 is an integer in storage, and rounded to with integers: nothing of that
+// type reaches LLVM.
+// CHECK-LABEL: func.func @bf16(
+// CHECK-SAME: %{{.*}}: tensor<4xi16>) -> tensor<4xi16>
+// CHECK-SAME: llm.logical_type = (tensor<4xbf16>) -> tensor<4xbf16>
+// CHECK-NOT: : bf16
+// CHECK: %[[BITS:.*]] = arith.extui %{{.*}} : i16 to i32
+// CHECK: %[[HIGH:.*]] = arith.shli %[[BITS]], %c16_i32
+// CHECK: %[[X:.*]] = arith.bitcast %[[HIGH]] : i32 to f32
+// CHECK: %[[Y:.*]] = math.exp %[[X]] : f32
+// CHECK: %[[CODE:.*]] = arith.bitcast %[[Y]] : f32 to i32
+// CHECK: %[[SUM:.*]] = arith.addi %[[CODE]], %c32767_i32
+// CHECK: %[[ROUNDED:.*]] = arith.addi %[[SUM]],
+// CHECK: %[[QUIET:.*]] = arith.ori %[[CODE]], %c4194304_i32
+// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[Y]], %[[Y]]
+// CHECK: arith.select %[[NAN]], %[[QUIET]], %[[ROUNDED]]
+// CHECK: arith.trunci %{{.*}} : i32 to i16
+// CHECK-NOT: : bf16
+// CHECK: return
+func.func @bf16(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %e = llm.exp %x : tensor<4xbf16>
+  return %e : tensor<4xbf16>
+}
+
+// -----
+
 // Unsigned elements are signless in storage and keep their order.
 // CHECK-LABEL: func.func @unsigned(
 // CHECK-SAME: %{{.*}}: tensor<4xi8>, %{{.*}}: tensor<4xi8>

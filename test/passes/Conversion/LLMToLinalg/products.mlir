@@ -81,3 +81,20 @@ func.func @affine() -> tensor<2x40xf32> {
   %w = llm.get_weight @q : tensor<2x40xf32>
   return %w : tensor<2x40xf32>
 }
+
+// -----
+
+// Scales of bf16 are read as the integers that hold them.
+// CHECK-LABEL: func.func @affine_bf16(
+// CHECK-SAME: %{{.*}}: tensor<2x16xi8> {llm.constant = "q:data"}
+// CHECK-SAME: %[[S:.*]]: tensor<2x1xi16> {llm.constant = "q:scales"}
+// CHECK: %[[SCALE:.*]] = tensor.extract %[[S]]
+// CHECK: arith.extui %[[SCALE]] : i16 to i32
+// CHECK: -> tensor<2x32xi16>
+llm.weight @q : tensor<2x32xbf16> = #llm.affine<bits = 4, group_size = 32,
+  data = #llm.component<"data", tensor<2x16xui8>, dense<1> : tensor<2x16xui8>>,
+  scales = #llm.component<"scales", tensor<2x1xbf16>, dense<0.5> : tensor<2x1xbf16>>>
+func.func @affine_bf16() -> tensor<2x32xbf16> {
+  %w = llm.get_weight @q : tensor<2x32xbf16>
+  return %w : tensor<2x32xbf16>
+}
