@@ -46,15 +46,20 @@ std::optional<Stage> parseStage(StringRef name) {
   return std::nullopt;
 }
 
+static std::string raisePipeline(bool toDecoder) {
+  return std::string("llm-fold-shapes,canonicalize,cse,llm-raise-idioms,"
+                     "canonicalize,cse,") +
+         (toDecoder ? "llm-raise-decoder,canonicalize,cse," : "") +
+         "symbol-dce,llm-verify-raise";
+}
+
 std::string stagePipeline(Stage stage, const CompileOptions &options,
                           bool decoder) {
   switch (stage) {
   case Stage::Import:
     return "llm-verify-import";
   case Stage::Raise:
-    return "llm-fold-shapes,canonicalize,cse,llm-raise-idioms,canonicalize,cse,"
-           "llm-raise-decoder,canonicalize,cse,symbol-dce,"
-           "llm-verify-raise";
+    return raisePipeline(/*toDecoder=*/true);
   case Stage::Compress:
     return "";
   case Stage::Decode:
@@ -190,6 +195,57 @@ static std::string notDecoderReason(ModuleOp module) {
   return reason;
 }
 
+/// Why a raised decoder cannot become programs; "" where it can. The passes
+/// that would make them are asked, on a copy: what they take is written down
+/// nowhere else.
+static std::string whyNoPrograms(ModuleOp module,
+                                 const CompileOptions &options) {
+  std::string reason;
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+            !reason.empty())
+          return success();
+        diagnostic.getLocation()->walk([&](Location inner) {
+          auto name = dyn_cast<NameLoc>(inner);
+          if (!name)
+            return WalkResult::advance();
+          reason = "at node '" + name.getName().str() + "': ";
+          return WalkResult::interrupt();
+        });
+        reason += diagnostic.str();
+        return success();
+      });
+  OwningOpRef<ModuleOp> copy = module.clone();
+  for (Stage stage : {Stage::Decode, Stage::Dispatch})
+    if (failed(runPipeline(
+            *copy, stagePipeline(stage, options, /*decoder=*/true), nullptr)))
+      return reason.empty() ? "it cannot be lowered" : reason;
+  return "";
+}
+
+/// Runs the raise stage. A decoder with an op that no kernel family computes
+/// stays the graph it was, with the reason, as one that is not recognised does.
+static LogicalResult runRaise(OwningOpRef<ModuleOp> &module,
+                              const CompileOptions &options,
+                              std::vector<artifact::PassRecord> &records) {
+  OwningOpRef<ModuleOp> imported = module->clone();
+  std::vector<artifact::PassRecord> before = records;
+  if (failed(runPipeline(*module, raisePipeline(/*toDecoder=*/true), &records)))
+    return failure();
+  std::string reason =
+      isDecoder(*module) ? whyNoPrograms(*module, options) : "";
+  if (reason.empty())
+    return success();
+  module = std::move(imported);
+  records = std::move(before);
+  for (auto func : module->getOps<func::FuncOp>())
+    if (func.isPublic() && !func.isDeclaration())
+      func->setAttr(mlir::llm::kNotDecoderAttr,
+                    StringAttr::get(func.getContext(), reason));
+  return runPipeline(*module, raisePipeline(/*toDecoder=*/false), &records);
+}
+
 bool Reproducer::write(StringRef path) const {
   if (module.empty())
     return false;
@@ -241,7 +297,9 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       llvm::raw_string_ostream os(reproducer->module);
       module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
     }
-    if (failed(runPipeline(*module, pipeline, &inputs.passes)))
+    if (stage == Stage::Raise && !custom
+            ? failed(runRaise(module, options, inputs.passes))
+            : failed(runPipeline(*module, pipeline, &inputs.passes)))
       return failure();
     // The function that carries it is gone once the graph is lowered.
     if (inputs.notDecoderReason.empty())
