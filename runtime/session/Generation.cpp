@@ -217,10 +217,13 @@ Status generate(Session &session, const Tokenizer *tokenizer,
     Generation generation(session, tokenizer, callbacks);
     for (size_t i = 0; i < requests.size(); ++i) {
       Status status = generation.start(i, requests[i]);
-      if (!status)
-        return requests.size() == 1 ? status
-                                    : std::move(status).withContext(
-                                          "request " + std::to_string(i));
+      if (status)
+        continue;
+      if (!requests[i].name.empty())
+        return std::move(status).withContext(requests[i].name);
+      return requests.size() == 1 ? status
+                                  : std::move(status).withContext(
+                                        "request " + std::to_string(i));
     }
     return generation.run();
   });

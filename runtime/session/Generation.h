@@ -35,6 +35,9 @@ struct GenerationRequest {
   /// the repetition penalty sees.
   std::optional<Session::SequenceId> sequence;
   std::vector<int32_t> history;
+  /// What messages about it begin with, such as "requests.jsonl:3"; where empty
+  /// and there are several, "request N".
+  std::string name;
 };
 
 struct GenerationResult {
