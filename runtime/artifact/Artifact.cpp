@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/artifact/Artifact.h"
 
+#include "runtime/artifact/PassSeconds.h"
 #include "runtime/core/Limits.h"
 
 #include <algorithm>
 #include <cstring>
 #include <google/protobuf/stubs/logging.h>
+#include <sys/xattr.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -29,17 +31,22 @@ Expected<std::shared_ptr<const Artifact>>
 Artifact::open(const std::string &path) {
   LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::span<const std::byte> bytes = file.bytes();
-  return create(std::move(file), bytes).withContext(path);
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
+                       create(std::move(file), bytes).withContext(path));
+  artifact->readPassSeconds(path);
+  return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
 Expected<std::shared_ptr<const Artifact>>
 Artifact::fromBytes(std::span<const std::byte> bytes) {
-  return create(MappedFile(), bytes);
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
+                       create(MappedFile(), bytes));
+  return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
-Expected<std::shared_ptr<const Artifact>>
+Expected<std::shared_ptr<Artifact>>
 Artifact::create(MappedFile file, std::span<const std::byte> bytes) {
-  return catchExceptions([&]() -> Expected<std::shared_ptr<const Artifact>> {
+  return catchExceptions([&]() -> Expected<std::shared_ptr<Artifact>> {
     std::shared_ptr<Artifact> artifact(new Artifact());
     artifact->file = std::move(file);
     artifact->bytes = bytes;
@@ -49,7 +56,7 @@ Artifact::create(MappedFile file, std::span<const std::byte> bytes) {
     LLM_RETURN_IF_ERROR(verifyManifest(artifact->contents, bytes.size()));
     LLM_RETURN_IF_ERROR(
         artifact->verifyPayloads(sizeof(header) + header.manifest_size));
-    return std::shared_ptr<const Artifact>(std::move(artifact));
+    return artifact;
   });
 }
 
@@ -129,6 +136,19 @@ Status Artifact::verifyPayloads(uint64_t manifestEnd) const {
     position = payload.offset() + payload.size();
   }
   return verifyGap(bytes.size());
+}
+
+void Artifact::readPassSeconds(const std::string &path) {
+  // One such attribute fits in a block of the file system.
+  char text[4096];
+  ssize_t length =
+      getxattr(path.c_str(), LLM_PASS_SECONDS_ATTRIBUTE, text, sizeof(text));
+  llm_artifact_header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (length > 0)
+    seconds = parsePassSeconds({text, static_cast<size_t>(length)},
+                               header.manifest_checksum,
+                               static_cast<size_t>(contents.passes_size()));
 }
 
 std::span<const std::byte> Artifact::payload(uint32_t index) const {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace llm::runtime {
 
@@ -38,6 +39,8 @@ public:
   fromBytes(std::span<const std::byte> bytes);
 
   const artifact::Manifest &manifest() const { return contents; }
+  /// How long each pass took; empty where the file does not say.
+  std::span<const double> passSeconds() const { return seconds; }
   uint64_t fileSize() const { return bytes.size(); }
 
   std::span<const std::byte> payload(uint32_t index) const;
@@ -46,15 +49,17 @@ public:
 
 private:
   Artifact() = default;
-  static Expected<std::shared_ptr<const Artifact>>
+  static Expected<std::shared_ptr<Artifact>>
   create(MappedFile file, std::span<const std::byte> bytes);
   Status readHeader(llm_artifact_header &header) const;
   Status readManifest(const llm_artifact_header &header);
   Status verifyPayloads(uint64_t manifestEnd) const;
+  void readPassSeconds(const std::string &path);
 
   MappedFile file;
   std::span<const std::byte> bytes;
   artifact::Manifest contents;
+  std::vector<double> seconds;
 };
 
 /// Checks a manifest by itself: versions, and every index, count, name, shape
@@ -62,6 +67,11 @@ private:
 /// and be aligned. A verified manifest is safe to index without further checks;
 /// sizes that depend on symbols are checked when a program is resolved.
 Status verifyManifest(const artifact::Manifest &manifest, uint64_t fileSize);
+
+/// Whether the sizes of a verified manifest can be had in the steps that every
+/// session comes to: no expression overflows or divides by zero, transient
+/// buffers lie in the arena, and each dispatch has a variant.
+Status verifySizes(const artifact::Manifest &manifest);
 
 } // namespace llm::runtime
 

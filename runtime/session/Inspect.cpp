@@ -12,6 +12,7 @@
 #include "runtime/device/Program.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,8 +25,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t referenceTokens = 512;
 
-/// The distinct ranges over T that a program's kernels have variants for, null
-/// for no upper bound.
+/// The distinct ranges over T that a program's kernels have variants for. One
+/// without an end goes to the most rows that a step's int32 offsets can count.
 Json rowCountVariants(const artifact::Program &program) {
   std::set<std::pair<int64_t, int64_t>> ranges;
   for (const artifact::Kernel &kernel : program.kernels())
@@ -37,7 +38,7 @@ Json rowCountVariants(const artifact::Program &program) {
     ranges.emplace(1, INT64_MAX);
   Json list = Json::array();
   for (auto [low, high] : ranges)
-    list.push_back({low, high == INT64_MAX ? Json() : Json(high)});
+    list.push_back({low, std::min<int64_t>(high, INT32_MAX)});
   return list;
 }
 
@@ -87,17 +88,19 @@ Json targets(const artifact::Manifest &manifest) {
   return list;
 }
 
-Json passes(const artifact::Manifest &manifest) {
+Json passes(const Artifact &artifact) {
   Json list = Json::array();
-  for (const artifact::PassRecord &pass : manifest.passes()) {
+  for (int i = 0; i < artifact.manifest().passes_size(); ++i) {
+    const artifact::PassRecord &pass = artifact.manifest().passes(i);
     Json entry;
     entry["name"] = pass.name();
     entry["options"] = pass.options();
-    // Timings would make equal compilations differ; they are not in the file.
-    entry["seconds"] = nullptr;
+    if (!artifact.passSeconds().empty())
+      entry["seconds"] = artifact.passSeconds()[static_cast<size_t>(i)];
     entry["bytes_before"] = pass.bytes_before();
     entry["bytes_after"] = pass.bytes_after();
-    entry["kl"] = pass.has_kl() ? Json(pass.kl()) : Json();
+    if (pass.has_kl())
+      entry["kl"] = pass.kl();
     list.push_back(std::move(entry));
   }
   return list;
@@ -138,7 +141,7 @@ Json functions(const artifact::Manifest &manifest) {
       for (const artifact::Dim &dim : tensor.dims())
         dims.push_back(dim.size() >= 0         ? Json(dim.size())
                        : !dim.symbol().empty() ? Json(dim.symbol())
-                                               : Json());
+                                               : Json("?"));
       result.push_back({{"name", tensor.name()}, {"dims", dims}});
     }
     return result;
@@ -166,10 +169,10 @@ Expected<Json> describe(const Artifact &artifact) {
   json["recipe"] = manifest.recipe();
   json["vocabulary_size"] = manifest.vocabulary_size();
   json["max_context"] = manifest.generation().max_context();
-  json["tokenizer"] =
-      manifest.has_tokenizer() ? Json(manifest.tokenizer().kind()) : Json();
+  if (manifest.has_tokenizer())
+    json["tokenizer"] = manifest.tokenizer().kind();
   json["targets"] = targets(manifest);
-  json["passes"] = passes(manifest);
+  json["passes"] = passes(artifact);
   LLM_ASSIGN_OR_RETURN(json["memory"], memory(manifest));
   if (manifest.host_functions_size() > 0)
     json["functions"] = functions(manifest);
@@ -216,9 +219,15 @@ Expected<std::string> inspectText(const Artifact &artifact) {
              std::to_string(target["kernels"].size()) + " kernels" +
              (target["row_invariant"].get<bool>() ? ", row invariant"
                                                   : ", not row invariant"));
-  for (const Json &pass : json["passes"])
-    line("pass", pass["name"].get<std::string>() + " " +
-                     pass["options"].get<std::string>());
+  for (const Json &pass : json["passes"]) {
+    char seconds[32] = "";
+    if (pass.contains("seconds"))
+      std::snprintf(seconds, sizeof(seconds), ", %.3f s",
+                    pass["seconds"].get<double>());
+    std::string options = pass["options"].get<std::string>();
+    line("pass", pass["name"].get<std::string>() +
+                     (options.empty() ? "" : " " + options) + seconds);
+  }
   const Json &memory = json["memory"];
   line("memory",
        "weights " + formatSize(number(memory["weights_bytes"])) +

@@ -31,6 +31,9 @@ extern "C" {
 #define LLM_ARTIFACT_MAGIC "LLMX\r\n\x1a\n"
 #define LLM_ARTIFACT_VERSION 1
 #define LLM_PAYLOAD_ALIGNMENT (2u << 20)
+/// Extended attribute of the file: how long its passes took. Not a part of the
+/// artifact, whose bytes depend on its inputs alone.
+#define LLM_PASS_SECONDS_ATTRIBUTE "user.llm.pass-seconds"
 
 struct llm_artifact_header {
   char magic[8];
