@@ -17,6 +17,8 @@
 
 namespace llm {
 
+class Output;
+
 /// Code for one target, from one code module.
 struct CodeObject {
   std::string name;   ///< symbol of the code module
@@ -41,6 +43,9 @@ struct ArtifactInputs {
   std::optional<SealedTokenizer> tokenizer;
   artifact::GenerationDefaults generation;
   std::vector<artifact::PassRecord> passes;
+  /// Of each pass; beside the artifact's contents, which do not depend on it.
+  std::vector<double> passSeconds;
+  /// A name, without directories.
   std::string recipe = "none";
   std::string compilerVersion;
   /// Why the graph did not raise to a decoder; empty where it did.
@@ -53,12 +58,10 @@ struct ArtifactInputs {
 mlir::FailureOr<artifact::Manifest> buildManifest(mlir::ModuleOp module,
                                                   const ArtifactInputs &inputs);
 
-/// Packs the weights and writes the artifact beside `path`, then renames it, so
-/// that an old file stays whole when anything fails. Same inputs give the same
-/// bytes.
+/// Packs the weights and writes the artifact to `output`, which takes one, and
+/// commits it. Same inputs give the same bytes.
 mlir::LogicalResult writeArtifact(mlir::ModuleOp module,
-                                  const ArtifactInputs &inputs,
-                                  llvm::StringRef path);
+                                  const ArtifactInputs &inputs, Output &output);
 
 /// The rt module that an artifact's manifest describes. Reports at the
 /// artifact's name what is damaged.

@@ -8,7 +8,9 @@
 #include "lib/Pipeline/Compile.h"
 
 #include "dialects/LLM/IR/LLMDialect.h"
+#include "lib/Artifact/Output.h"
 #include "lib/Pipeline/LoadModule.h"
+#include "lib/Pipeline/PipelineError.h"
 #include "lib/Pipeline/Recipes.h"
 #include "lib/Pipeline/Tokenizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,9 +20,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
 #include <cstdio>
@@ -98,21 +98,25 @@ static uint64_t storedBytes(ModuleOp module) {
 }
 
 namespace {
-/// Records passes with their options and what they did to the weights.
+/// Records passes with their options, what they did to the weights, and how
+/// long they took.
 class PassRecorder : public PassInstrumentation {
 public:
-  explicit PassRecorder(std::vector<artifact::PassRecord> &records)
-      : records(records) {}
+  explicit PassRecorder(ArtifactInputs &inputs) : inputs(inputs) {}
 
   void runBeforePass(Pass *pass, Operation *op) override {
-    if (auto module = dyn_cast<ModuleOp>(op); module && isRecorded(pass))
+    if (auto module = dyn_cast<ModuleOp>(op); module && isRecorded(pass)) {
       before = storedBytes(module);
+      start = Clock::now();
+    }
   }
 
   void runAfterPass(Pass *pass, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
     if (!module || !isRecorded(pass))
       return;
+    inputs.passSeconds.push_back(
+        std::chrono::duration<double>(Clock::now() - start).count());
     std::string text;
     llvm::raw_string_ostream os(text);
     pass->printAsTextualPipeline(os);
@@ -121,7 +125,7 @@ public:
     options = options.ltrim();
     options.consume_front("{");
     options.consume_back("}");
-    artifact::PassRecord &record = records.emplace_back();
+    artifact::PassRecord &record = inputs.passes.emplace_back();
     record.set_name(pass->getArgument().str());
     record.set_options(options.str());
     record.set_bytes_before(before);
@@ -129,6 +133,8 @@ public:
   }
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   /// Our passes, and those of plugins: all but what tidies up between them.
   static bool isRecorded(Pass *pass) {
     return !pass->getArgument().empty() &&
@@ -136,39 +142,39 @@ private:
                                pass->getArgument());
   }
 
-  std::vector<artifact::PassRecord> &records;
+  ArtifactInputs &inputs;
   uint64_t before = 0;
+  Clock::time_point start;
 };
 } // namespace
 
 static LogicalResult runPipeline(ModuleOp module, StringRef pipeline,
-                                 std::vector<artifact::PassRecord> *records) {
+                                 ArtifactInputs *inputs) {
   if (pipeline.empty())
     return success();
   PassManager pm(module.getContext());
-  std::string error;
-  llvm::raw_string_ostream os(error);
-  if (failed(parsePassPipeline(pipeline, pm, os)))
+  std::string wrong = pipelineError(
+      [&](raw_ostream &os) { return parsePassPipeline(pipeline, pm, os); });
+  if (!wrong.empty())
     return emitError(module.getLoc())
-           << "invalid pass pipeline '" << pipeline << "': " << error;
-  if (records)
-    pm.addInstrumentation(std::make_unique<PassRecorder>(*records));
+           << "invalid pass pipeline '" << pipeline << "': " << wrong;
+  if (inputs)
+    pm.addInstrumentation(std::make_unique<PassRecorder>(*inputs));
   return pm.run(module);
 }
 
-/// Writes `module` as text, beside `path` and renamed.
-static LogicalResult writeModule(ModuleOp module, StringRef path) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    OpPrintingFlags flags;
-    flags.enableDebugInfo(true, false);
-    module.print(os, flags);
-    os << "\n";
-    return llvm::Error::success();
-  });
-  if (error)
-    return emitError(module.getLoc())
-           << "cannot write '" << path << "': " << toString(std::move(error));
-  return success();
+static std::string printModule(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  os << "\n";
+  return text;
+}
+
+static LogicalResult cannotWrite(Location loc, StringRef path,
+                                 llvm::Error error) {
+  return emitError(loc) << "cannot write '" << path
+                        << "': " << toString(std::move(error));
 }
 
 /// The model that the module was imported from, beside which its tokenizer
@@ -228,32 +234,32 @@ static std::string whyNoPrograms(ModuleOp module,
 /// stays the graph it was, with the reason, as one that is not recognised does.
 static LogicalResult runRaise(OwningOpRef<ModuleOp> &module,
                               const CompileOptions &options,
-                              std::vector<artifact::PassRecord> &records) {
+                              ArtifactInputs &inputs) {
   OwningOpRef<ModuleOp> imported = module->clone();
-  std::vector<artifact::PassRecord> before = records;
-  if (failed(runPipeline(*module, raisePipeline(/*toDecoder=*/true), &records)))
+  std::vector<artifact::PassRecord> passes = inputs.passes;
+  std::vector<double> seconds = inputs.passSeconds;
+  if (failed(runPipeline(*module, raisePipeline(/*toDecoder=*/true), &inputs)))
     return failure();
   std::string reason =
       isDecoder(*module) ? whyNoPrograms(*module, options) : "";
   if (reason.empty())
     return success();
   module = std::move(imported);
-  records = std::move(before);
+  inputs.passes = std::move(passes);
+  inputs.passSeconds = std::move(seconds);
   for (auto func : module->getOps<func::FuncOp>())
     if (func.isPublic() && !func.isDeclaration())
       func->setAttr(mlir::llm::kNotDecoderAttr,
                     StringAttr::get(func.getContext(), reason));
-  return runPipeline(*module, raisePipeline(/*toDecoder=*/false), &records);
+  return runPipeline(*module, raisePipeline(/*toDecoder=*/false), &inputs);
 }
 
 bool Reproducer::write(StringRef path) const {
   if (module.empty())
     return false;
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << "// llm-opt --pass-pipeline='builtin.module(" << pipeline << ")'\n"
-       << module;
-    return llvm::Error::success();
-  });
+  llvm::Error error =
+      writeText(path, "// llm-opt --pass-pipeline='builtin.module(" + pipeline +
+                          ")'\n" + module);
   bool written = !error;
   llvm::consumeError(std::move(error));
   return written;
@@ -262,15 +268,23 @@ bool Reproducer::write(StringRef path) const {
 FailureOr<CompileReport> compile(const CompileOptions &options,
                                  MLIRContext &context, Reproducer *reproducer) {
   auto start = std::chrono::steady_clock::now();
+  FailureOr<std::string> recipe = loadRecipe(options.recipe, &context);
+  if (failed(recipe))
+    return failure();
   OwningOpRef<ModuleOp> module = loadModule(options.input, context);
   if (!module)
     return failure();
+  // Before the work: it may not be writable.
+  llvm::Expected<std::unique_ptr<Output>> output =
+      Output::open(options.output, options.stopAfter == Stage::Artifact
+                                       ? Output::Kind::Artifact
+                                       : Output::Kind::Text);
+  if (!output)
+    return cannotWrite(module->getLoc(), options.output, output.takeError());
   ArtifactInputs inputs;
-  inputs.recipe = options.recipe;
+  // The directory is where it was compiled, not what.
+  inputs.recipe = llvm::sys::path::filename(options.recipe).str();
   inputs.compilerVersion = options.compilerVersion;
-  FailureOr<std::string> recipe = loadRecipe(options.recipe, module->getLoc());
-  if (failed(recipe))
-    return failure();
 
   CompileReport report;
   auto announce = [&](Stage stage) {
@@ -278,6 +292,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       std::fprintf(stderr, "[%zu/%zu] %s\n", static_cast<size_t>(stage) + 1,
                    std::size(kStages), stageName(stage).str().c_str());
   };
+  bool customRan = false;
   for (auto [stage, name] : kStages) {
     if (stage < options.startAt || stage == Stage::Artifact)
       continue;
@@ -285,7 +300,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     bool custom = options.passPipeline && stage != Stage::Import;
     std::string pipeline;
     if (custom)
-      pipeline = stage == Stage::Raise ? *options.passPipeline : "";
+      pipeline = std::exchange(customRan, true) ? "" : *options.passPipeline;
     else if (stage == Stage::Compress)
       pipeline = isDecoder(*module) ? *recipe : "";
     else
@@ -298,8 +313,8 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
     }
     if (stage == Stage::Raise && !custom
-            ? failed(runRaise(module, options, inputs.passes))
-            : failed(runPipeline(*module, pipeline, &inputs.passes)))
+            ? failed(runRaise(module, options, inputs))
+            : failed(runPipeline(*module, pipeline, &inputs)))
       return failure();
     // The function that carries it is gone once the graph is lowered.
     if (inputs.notDecoderReason.empty())
@@ -308,12 +323,16 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       SmallString<128> path(options.saveIR);
       llvm::sys::path::append(path, Twine(static_cast<int>(stage)) + "-" +
                                         name + ".mlir");
-      if (failed(writeModule(*module, path)))
-        return failure();
+      if (llvm::Error error = writeText(path, printModule(*module)))
+        return cannotWrite(module->getLoc(), path, std::move(error));
     }
     if (stage == options.stopAfter) {
-      if (failed(writeModule(*module, options.output)))
-        return failure();
+      std::string text = printModule(*module);
+      llvm::Error error = (*output)->write(text.data(), text.size());
+      if (!error)
+        error = (*output)->commit();
+      if (error)
+        return cannotWrite(module->getLoc(), options.output, std::move(error));
       return report;
     }
   }
@@ -329,7 +348,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   inputs.code = std::move(*code);
   if (failed(sealTokenizer(*module, modelPath(*module, options.input),
                            options.tokenizer, inputs)) ||
-      failed(writeArtifact(*module, inputs, options.output)))
+      failed(writeArtifact(*module, inputs, **output)))
     return failure();
   report.decoder = isDecoder(*module);
   report.tokenizer = inputs.tokenizer.has_value();

@@ -42,7 +42,10 @@ ToolDiagnostics::ToolDiagnostics(MLIRContext &context)
         };
         switch (diagnostic.getSeverity()) {
         case DiagnosticSeverity::Error:
-          ++errors;
+          // What follows is its consequence: a parser adds an error for each
+          // level that it returns through.
+          if (++errors > 1)
+            return success();
           print("error", diagnostic);
           break;
         case DiagnosticSeverity::Warning:

@@ -12,7 +12,8 @@
 namespace llm {
 
 /// Prints diagnostics to stderr as `FILE:LINE:COL: node 'NAME': error: TEXT`,
-/// with what is known of the place.
+/// with what is known of the place. The first error alone: nothing goes on
+/// after it.
 class ToolDiagnostics {
 public:
   explicit ToolDiagnostics(mlir::MLIRContext &context);

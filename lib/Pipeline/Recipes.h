@@ -14,10 +14,15 @@
 
 namespace llm {
 
+/// Whether this is the name of a recipe (`none`), or can be meant as a file: it
+/// exists, or is no plain word.
+bool isRecipe(llvm::StringRef nameOrFile);
+
 /// The pass pipeline of a recipe: `none`, or a text file (one pipeline, `#`
-/// starts a comment). Reports an unknown name or unreadable file at `loc`.
+/// starts a comment). Reports at the file where it cannot be read, or is no
+/// pipeline on builtin.module of passes that are registered.
 mlir::FailureOr<std::string> loadRecipe(llvm::StringRef nameOrFile,
-                                        mlir::Location loc);
+                                        mlir::MLIRContext *context);
 
 } // namespace llm
 

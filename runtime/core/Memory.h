@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
@@ -64,35 +63,6 @@ public:
 private:
   const std::byte *base = nullptr;
   size_t length = 0;
-};
-
-/// A file written beside its target and renamed when complete: an old file
-/// stays whole whatever happens before. Unless commit() succeeded, the
-/// destructor removes what was written.
-class OutputFile {
-public:
-  /// Resource when the directory does not take a new file.
-  static Expected<OutputFile> create(const std::string &path);
-  OutputFile(OutputFile &&other) noexcept
-      : target(std::move(other.target)), temporary(std::move(other.temporary)),
-        file(std::exchange(other.file, nullptr)) {}
-  OutputFile &operator=(OutputFile &&) = delete;
-  ~OutputFile();
-
-  Status write(const void *data, size_t bytes);
-  /// Writes at `offset`, which may lie beyond the end: the gap reads as zeros.
-  Status writeAt(uint64_t offset, const void *data, size_t bytes);
-  /// Flushes, synchronises, renames.
-  Status commit();
-
-private:
-  OutputFile(std::string target, std::string temporary, std::FILE *file)
-      : target(std::move(target)), temporary(std::move(temporary)), file(file) {
-  }
-  Status failed(const char *what) const;
-
-  std::string target, temporary;
-  std::FILE *file = nullptr;
 };
 
 } // namespace llm::runtime

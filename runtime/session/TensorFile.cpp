@@ -7,6 +7,7 @@
 #include "runtime/session/TensorFile.h"
 
 #include "runtime/artifact/ElementTypes.h"
+#include "runtime/core/OutputFile.h"
 #include "runtime/session/tensor.pb.h"
 
 #include <algorithm>

@@ -4,23 +4,32 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Artifact/Output.h"
 #include "lib/Pipeline/Compile.h"
 #include "lib/Pipeline/Diagnostics.h"
+#include "lib/Pipeline/PipelineError.h"
+#include "lib/Pipeline/Recipes.h"
 #include "lib/Pipeline/Register.h"
+#include "lib/Pipeline/StandardStreams.h"
+#include "lib/Support/CPUTarget.h"
 #include "llm/ABI/artifact.h"
 #include "mlir/IR/MLIRContext.h"
+#include "tools/Arguments.h"
 #include "llvm/Support/CrashRecoveryContext.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstdio>
-#include <iostream>
+#include <set>
+#include <sstream>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
+constexpr int kInputAtFault = 1;
 constexpr int kWrongUsage = 2;
 constexpr int kOurFault = 3;
 constexpr int kInterrupted = 130;
@@ -30,11 +39,14 @@ const char *const kExample = R"(example:
   llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
   llm-compile model.onnx -o raised.mlir --stop-after=raise)";
 
+const char *const kStageNames =
+    "import, raise, compress, decode, dispatch, kernels, schedule, artifact";
+
 /// --kv=TYPE[,page-size=N]
 void parseCache(const std::string &text, llm::CompileOptions &options) {
   std::stringstream stream(text);
   std::string part;
-  bool first = true;
+  bool first = true, sized = false;
   while (std::getline(stream, part, ',')) {
     if (part.rfind("page-size=", 0) == 0) {
       size_t used = 0;
@@ -47,6 +59,8 @@ void parseCache(const std::string &text, llm::CompileOptions &options) {
       if (used != part.size() - 10 || value < 0 || value > (1 << 20))
         throw CLI::ValidationError("--kv", "page-size is 0 to 1048576, not '" +
                                                part.substr(10) + "'");
+      if (std::exchange(sized, true))
+        throw CLI::ValidationError("--kv", "page-size is given twice");
       options.pageSize = value;
     } else if (first && (part == "f32" || part == "f16" || part == "bf16")) {
       options.cacheType = part;
@@ -58,10 +72,42 @@ void parseCache(const std::string &text, llm::CompileOptions &options) {
   }
 }
 
+/// An option that names nothing is not an option that is absent.
+std::string refuseEmpty(const std::string &text) {
+  return text.empty() ? "must not be empty" : "";
+}
+
+/// What the options say beyond the form that each has.
+void verifyOptions(const llm::CompileOptions &options) {
+  std::set<std::string> targets;
+  for (const std::string &target : options.targets)
+    if (!targets.insert(target).second)
+      throw CLI::ValidationError("--target", "'" + target + "' is given twice");
+  // What is wrong with this machine's own is not the user's mistake.
+  std::string error;
+  if (options.mcpu != "native" &&
+      failed(llm::CPUTarget::get(options.mcpu, error)))
+    throw CLI::ValidationError("--mcpu", error);
+  if (!llm::isRecipe(options.recipe))
+    throw CLI::ValidationError("--recipe",
+                               "no recipe is named '" + options.recipe +
+                                   "' (there is: none), and it is no file");
+  if (options.stopAfter < options.startAt)
+    throw CLI::ValidationError("--stop-after", "lies before --start-at");
+  if (options.passPipeline && options.stopAfter == llm::Stage::Import)
+    throw CLI::ValidationError("--pass-pipeline",
+                               "runs after --stop-after=import");
+  if (options.output == "-" && options.stopAfter == llm::Stage::Artifact)
+    throw CLI::ValidationError("--output",
+                               "an artifact takes a regular file; - is for a "
+                               "module (--stop-after)");
+}
+
 llm::Stage stageOf(const std::string &option, const std::string &name) {
   std::optional<llm::Stage> stage = llm::parseStage(name);
   if (!stage)
-    throw CLI::ValidationError(option, "no stage is named '" + name + "'");
+    throw CLI::ValidationError(option, "no stage is named '" + name +
+                                           "'; there are: " + kStageNames);
   return *stage;
 }
 
@@ -81,9 +127,8 @@ int reportCrash(const llm::CompileOptions &options,
 } // namespace
 
 int main(int argc, char **argv) {
-  // Else a closed one is the output's: diagnostics would go into the artifact.
-  if (llvm::sys::Process::FixupStandardFileDescriptors())
-    return 1;
+  llm::prepareStandardStreams("llm-compile");
+  llm::ignoreOutputSignals();
   llm::CompileOptions options;
   options.compilerVersion = LLM_VERSION;
   options.progress = isatty(STDERR_FILENO);
@@ -91,7 +136,8 @@ int main(int argc, char **argv) {
   std::vector<std::string> plugins;
 
   CLI::App app("Compiles a language model (ONNX, a directory, or MLIR) into "
-               "one artifact.");
+               "one artifact.",
+               "llm-compile");
   app.footer(kExample);
   app.set_version_flag("--version", std::string("llm-compile " LLM_VERSION
                                                 "\nLLVM " LLM_LLVM_VERSION
@@ -126,32 +172,44 @@ int main(int argc, char **argv) {
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
-  std::string stages = "import, raise, compress, decode, dispatch, kernels, "
-                       "schedule, artifact";
   app.add_option("--stop-after", stopAfter,
-                 "write the module after this stage: " + stages);
+                 std::string("write the module after this stage: ") +
+                     kStageNames);
   app.add_option("--start-at", startAt,
                  "input is a module written after the stage before this one");
   app.add_option("--save-ir", options.saveIR,
                  "write the module after every stage into this directory")
       ->check(CLI::ExistingDirectory);
+  for (CLI::Option *option : app.get_options())
+    if (option->get_expected_min() > 0)
+      option->check(refuseEmpty);
   try {
-    app.parse(argc, argv);
+    llm::parseArguments(app, argc, argv);
     if (!cache.empty())
       parseCache(cache, options);
     if (!startAt.empty())
       options.startAt = stageOf("--start-at", startAt);
     if (!stopAfter.empty())
       options.stopAfter = stageOf("--stop-after", stopAfter);
-    if (options.stopAfter < options.startAt)
-      throw CLI::ValidationError("--stop-after", "lies before --start-at");
     if (!passPipeline.empty())
       options.passPipeline = passPipeline;
+    verifyOptions(options);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    std::ostringstream help;
+    if (app.exit(error, help) != 0)
+      return kWrongUsage;
+    std::string text = help.str();
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+        std::fflush(stdout) == 0)
+      return 0;
+    llm::reportOutputFailure("llm-compile", errno);
+    return kInputAtFault;
   }
-  // LLVM removes the files that are half written, then calls this.
-  llvm::sys::SetInterruptFunction([] { _exit(kInterrupted); });
+  llvm::sys::SetInterruptFunction([] {
+    llm::removeUnfinishedOutputs();
+    _exit(kInterrupted);
+  });
+  llm::ignoreOutputSignals();
 
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
@@ -160,7 +218,16 @@ int main(int argc, char **argv) {
     if (llvm::Error error = llm::loadPassPlugin(plugin)) {
       std::fprintf(stderr, "llm-compile: error: %s\n",
                    llvm::toString(std::move(error)).c_str());
-      return 1;
+      return kInputAtFault;
+    }
+  if (options.passPipeline)
+    if (std::string wrong = llm::pipelineError(*options.passPipeline);
+        !wrong.empty()) {
+      std::fprintf(stderr,
+                   "--pass-pipeline: %s; it lists passes, without "
+                   "builtin.module(...): llm-fold-shapes,canonicalize\n",
+                   wrong.c_str());
+      return kWrongUsage;
     }
   mlir::MLIRContext context(registry);
   // Diagnostics name the place; the op, printed whole, can be megabytes.
@@ -171,11 +238,13 @@ int main(int argc, char **argv) {
   llvm::CrashRecoveryContext::Enable();
   llvm::CrashRecoveryContext recovery;
   if (!recovery.RunSafely(
-          [&] { report = llm::compile(options, context, &reproducer); }))
+          [&] { report = llm::compile(options, context, &reproducer); })) {
+    llm::removeUnfinishedOutputs();
     return reportCrash(options, reproducer);
+  }
   if (failed(report)) {
     if (diagnostics.sawError())
-      return 1;
+      return kInputAtFault;
     return reportCrash(options, reproducer);
   }
   if (options.stopAfter != llm::Stage::Artifact)

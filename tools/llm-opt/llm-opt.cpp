@@ -4,14 +4,19 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Artifact/Output.h"
 #include "lib/Pipeline/Diagnostics.h"
 #include "lib/Pipeline/LoadModule.h"
+#include "lib/Pipeline/PipelineError.h"
 #include "lib/Pipeline/Register.h"
+#include "lib/Pipeline/StandardStreams.h"
 #include "llm/ABI/artifact.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/ParseUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
@@ -19,6 +24,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cl = llvm::cl;
@@ -73,8 +79,44 @@ static bool loadPassPlugins(int argc, char **argv) {
   return true;
 }
 
+/// Whether the driver will be able to read `buffer`. Prints the first error
+/// where it will not: MLIR's parser adds one for each level that it returns
+/// through, and the driver prints them all. What the driver reads otherwise
+/// than as one module is left to it.
+static bool parses(const llvm::MemoryBuffer &buffer,
+                   mlir::DialectRegistry &registry,
+                   const mlir::MlirOptMainConfig &config) {
+  if (config.shouldVerifyDiagnostics() || !config.inputSplitMarker().empty() ||
+      !config.getIrdlFile().empty() || config.shouldRunReproducer() ||
+      config.shouldShowDialects() || config.shouldListPasses())
+    return true;
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects(config.shouldAllowUnregisteredDialects());
+  context.printOpOnDiagnostic(false);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(buffer.getMemBufferRef(),
+                                       /*RequiresNullTerminator=*/false),
+      llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler printer(*sources, &context);
+  bool reported = false;
+  mlir::ScopedDiagnosticHandler first(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        bool error =
+            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+        bool print = error && !reported;
+        reported |= error;
+        return mlir::failure(print);
+      });
+  mlir::ParserConfig parser(&context, config.shouldVerifyOnParsing());
+  return bool(mlir::parseSourceFileForTool(sources, parser,
+                                           !config.shouldUseExplicitModule()));
+}
+
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+  llm::prepareStandardStreams("llm-opt");
+  llvm::InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  llm::ignoreOutputSignals();
   mlir::registerAllPasses();
   llm::registerPasses();
   if (!loadPassPlugins(argc, argv))
@@ -95,6 +137,12 @@ int main(int argc, char **argv) {
   std::string header = mlir::registerCLIOptions(kOverview, registry);
   if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
     return 2;
+  if (input.empty() || output.empty()) {
+    llvm::errs() << "llm-opt: error: the name of the "
+                 << (input.empty() ? "input" : "output")
+                 << " must not be empty\n";
+    return 2;
+  }
 
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   std::string message;
@@ -111,20 +159,40 @@ int main(int argc, char **argv) {
     llvm::errs() << input << ": error: " << *deep << "\n";
     return 1;
   }
+  mlir::MlirOptMainConfig given =
+      mlir::MlirOptMainConfig::createFromCLOptions();
+  if (!parses(*buffer, registry, given))
+    return 1;
+  bool wrongUsage = false;
+  mlir::MlirOptMainConfig config = given;
+  config.setPassPipelineSetupFn([&](mlir::PassManager &pm) {
+    std::string wrong = llm::pipelineError([&](llvm::raw_ostream &os) {
+      mlir::ScopedDiagnosticHandler collect(pm.getContext(),
+                                            [&](mlir::Diagnostic &diagnostic) {
+                                              os << diagnostic.str() << "\n";
+                                              return mlir::success();
+                                            });
+      return given.setupPassPipeline(pm);
+    });
+    if (wrong.empty())
+      return mlir::success();
+    wrongUsage = true;
+    llvm::errs() << "llm-opt: error: invalid pass pipeline: " << wrong << "\n";
+    return mlir::failure();
+  });
   // Written when it is whole: an old file stays as it is until then.
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(mlir::MlirOptMain(os, std::move(buffer), registry,
-                               mlir::MlirOptMainConfig::createFromCLOptions())))
-    return 1;
-  llvm::Error error =
-      llvm::writeToOutput(output, [&](llvm::raw_ostream &out) -> llvm::Error {
-        out << text;
-        return llvm::Error::success();
-      });
-  if (error) {
-    llvm::errs() << output << ": error: " << llvm::toString(std::move(error))
-                 << "\n";
+  if (failed(mlir::MlirOptMain(os, std::move(buffer), registry, config)))
+    return wrongUsage ? 2 : 1;
+  if (output == "-") {
+    // A failure is reported when the program ends.
+    llvm::outs() << text;
+    return 0;
+  }
+  if (llvm::Error error = llm::writeText(output, text)) {
+    llvm::errs() << output << ": error: cannot write: "
+                 << llvm::toString(std::move(error)) << "\n";
     return 1;
   }
   return 0;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Limits.h"
+#include "runtime/core/OutputFile.h"
 #include "tools/llm-run/Common.h"
 #include "tools/llm-run/Profile.h"
 
@@ -79,7 +80,7 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
         session.append(id, randomPrompt(i, prompt, session.vocabularySize()),
                        LLM_ROLE_PROMPT, Logits::Last));
   }
-  while (!session.idle() && !interrupted()) {
+  while (!session.idle() && !cancelled()) {
     size_t before = next.size();
     LLM_RETURN_IF_ERROR(step("prefill"));
     figures.firstTokenSeconds +=
@@ -88,7 +89,7 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
   figures.firstTokenSeconds /= static_cast<double>(batch);
   figures.prefillSeconds = since(start);
   start = Clock::now();
-  for (int64_t i = 0; i < steps && !interrupted(); ++i) {
+  for (int64_t i = 0; i < steps && !cancelled(); ++i) {
     std::vector<std::pair<Session::SequenceId, int32_t>> current;
     current.swap(next);
     for (auto [id, token] : current)
@@ -102,9 +103,9 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
   return figures;
 }
 
-Status benchBatch(const BenchOptions &options,
-                  std::shared_ptr<const Artifact> artifact, int64_t batch,
-                  Profile *profile) {
+Expected<std::unique_ptr<Session>>
+createSession(const BenchOptions &options,
+              std::shared_ptr<const Artifact> artifact, int64_t batch) {
   SessionOptions sessionOptions = options.common.sessionOptions();
   int64_t length = options.promptTokens + options.genTokens;
   if (!sessionOptions.context)
@@ -114,11 +115,17 @@ Status benchBatch(const BenchOptions &options,
         std::to_string(length) + " tokens do not fit in the context of " +
         std::to_string(sessionOptions.context) + " (--context)");
   sessionOptions.maxSequences = batch;
-  auto created = Session::create(std::move(artifact), sessionOptions)
-                     .withContext(options.common.artifact);
-  if (!created)
-    return created.takeStatus();
-  Session &session = **created;
+  return Session::create(std::move(artifact), sessionOptions)
+      .withContext(options.common.artifact);
+}
+
+/// Measures, and adds a line of JSON to `lines`, or prints the figures.
+Status benchBatch(const BenchOptions &options,
+                  std::shared_ptr<const Artifact> artifact, int64_t batch,
+                  Profile *profile, std::vector<Json> &lines) {
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<Session> created,
+                       createSession(options, std::move(artifact), batch));
+  Session &session = *created;
   // Faults in code, arena and threads.
   LLM_RETURN_IF_ERROR(
       measure(session, 1, std::min<int64_t>(options.promptTokens, 16),
@@ -128,7 +135,7 @@ Status benchBatch(const BenchOptions &options,
   LLM_ASSIGN_OR_RETURN(Figures figures,
                        measure(session, batch, options.promptTokens,
                                options.genTokens, profile));
-  if (interrupted())
+  if (cancelled())
     return Status::success();
   auto perSecond = [](int64_t tokens, double seconds) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
@@ -147,7 +154,7 @@ Status benchBatch(const BenchOptions &options,
     line["peak_rss_bytes"] = peak;
     if (options.profile)
       line["profile"] = Json::parse(profile->json());
-    printJson(line);
+    lines.push_back(std::move(line));
     return Status::success();
   }
   char text[200];
@@ -164,7 +171,11 @@ Status benchBatch(const BenchOptions &options,
 
 Status benchAction(const BenchOptions &options) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(options.common.artifact));
+                       openDecoder(options.common));
+  // A later batch may be too large: better known before the first one runs.
+  if (options.batches.size() > 1)
+    for (int64_t batch : options.batches)
+      LLM_RETURN_IF_ERROR(createSession(options, artifact, batch));
   bool traced = !options.trace.empty();
   // Before anything is measured and printed: it may not be writable.
   std::optional<OutputFile> file;
@@ -173,21 +184,27 @@ Status benchAction(const BenchOptions &options) {
     file.emplace(std::move(created));
   }
   std::string events;
+  // Nothing is printed where a batch or the trace fails.
+  std::vector<Json> lines;
   for (int64_t batch : options.batches) {
     std::unique_ptr<Profile> profile;
     if (options.profile || traced)
       profile = std::make_unique<Profile>(batch, traced);
-    LLM_RETURN_IF_ERROR(benchBatch(options, artifact, batch, profile.get()));
-    if (interrupted())
+    LLM_RETURN_IF_ERROR(
+        benchBatch(options, artifact, batch, profile.get(), lines));
+    if (cancelled())
       return Status::success();
     if (traced)
       events += profile->traceEvents(!events.empty());
   }
-  if (!traced)
-    return Status::success();
-  std::string text = "[" + events + "]\n";
-  LLM_RETURN_IF_ERROR(file->write(text.data(), text.size()));
-  return file->commit();
+  if (traced) {
+    std::string text = "[" + events + "]\n";
+    LLM_RETURN_IF_ERROR(file->write(text.data(), text.size()));
+    LLM_RETURN_IF_ERROR(file->commit());
+  }
+  for (const Json &line : lines)
+    printJson(line);
+  return Status::success();
 }
 
 } // namespace
@@ -217,6 +234,7 @@ void addBench(CLI::App &app, Action &action) {
   command
       ->add_option("--trace", options->trace,
                    "write every dispatch in the trace event format of Chrome")
+      ->check(refuseEmpty)
       ->type_name("FILE");
   command->add_flag("--json", options->common.json,
                     "print JSON: one line per batch size");

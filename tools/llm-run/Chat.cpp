@@ -9,7 +9,9 @@
 #include "tools/llm-run/Sampling.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <unistd.h>
 
 namespace llm::run {
@@ -22,7 +24,7 @@ constexpr int64_t defaultAnswerTokens = 1024;
 
 struct ChatOptions {
   CommonOptions common;
-  std::string system;
+  std::optional<std::string> system;
   int64_t maxTokens = defaultAnswerTokens;
   SamplingOptions sampling;
 };
@@ -47,8 +49,8 @@ public:
       : options(options), artifact(artifact), session(session),
         tokenizer(tokenizer), chat(std::move(chat)),
         sampling(options.sampling.resolve()) {
-    if (!options.system.empty())
-      messages.push_back({"system", options.system});
+    if (options.system)
+      messages.push_back({"system", *options.system});
   }
 
   Status run() {
@@ -56,7 +58,7 @@ public:
     LLM_ASSIGN_OR_RETURN(sequence, session.add());
     bool terminal = isatty(STDIN_FILENO);
     std::string line;
-    while (!interrupted()) {
+    while (!cancelled()) {
       if (terminal)
         print("> ");
       if (!readLine(line))
@@ -65,6 +67,9 @@ public:
         continue;
       LLM_RETURN_IF_ERROR(answer(line));
     }
+    if (std::ferror(stdin) && !interrupted())
+      return Status::invalidInput(std::string("cannot read standard input: ") +
+                                  std::strerror(errno));
     if (terminal)
       print("\n");
     return Status::success();
@@ -103,7 +108,7 @@ private:
     request.eosIds = endIds(artifact, &tokenizer);
     GenerationResult result;
     GenerationCallbacks callbacks;
-    callbacks.cancelled = interrupted;
+    callbacks.cancelled = cancelled;
     callbacks.onText = [](size_t, std::string_view text) { print(text); };
     callbacks.onFinish = [&](size_t, const GenerationResult &finished) {
       result = finished;
@@ -135,7 +140,7 @@ private:
 Status chatAction(const ChatOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(path));
+                       openDecoder(options.common));
   auto tokenizer = requireTokenizer(*artifact).withContext(path);
   if (!tokenizer)
     return tokenizer.takeStatus();
@@ -153,13 +158,13 @@ Status chatAction(const ChatOptions &options) {
 
 } // namespace
 
-Expected<std::vector<int32_t>> encodeChat(const Tokenizer &tokenizer,
-                                          const std::string &system,
-                                          const std::string &user) {
+Expected<std::vector<int32_t>>
+encodeChat(const Tokenizer &tokenizer, const std::optional<std::string> &system,
+           const std::string &user) {
   LLM_ASSIGN_OR_RETURN(ChatTemplate chat, ChatTemplate::of(tokenizer));
   std::vector<ChatMessage> messages;
-  if (!system.empty())
-    messages.push_back({"system", system});
+  if (system)
+    messages.push_back({"system", *system});
   messages.push_back({"user", user});
   return chat.encode(tokenizer, messages, true);
 }

@@ -21,9 +21,14 @@ namespace llm::run {
 
 using namespace runtime;
 
+std::string refuseEmpty(const std::string &text) {
+  return text.empty() ? "must not be empty" : "";
+}
+
 void addArtifactArgument(CLI::App &command, std::string &path) {
   command.add_option("artifact", path, "the compiled model (.llmx)")
       ->required()
+      ->check(refuseEmpty)
       ->type_name("M.llmx");
 }
 
@@ -79,10 +84,18 @@ SessionOptions CommonOptions::sessionOptions() const {
   return options;
 }
 
-Expected<std::shared_ptr<const Artifact>> openDecoder(const std::string &path) {
+Expected<std::shared_ptr<const Artifact>>
+openDecoder(const CommonOptions &options) {
+  const std::string &path = options.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
                        Artifact::open(path));
   LLM_RETURN_IF_ERROR(requireDecoder(artifact->manifest()).withContext(path));
+  auto longest =
+      static_cast<int64_t>(artifact->manifest().generation().max_context());
+  if (options.context > longest)
+    return Status::invalidInput(
+        path + ": --context " + std::to_string(options.context) +
+        " is more than the model's maximum of " + std::to_string(longest));
   return artifact;
 }
 
@@ -184,10 +197,27 @@ Expected<std::vector<int32_t>> parseIds(const std::string &text) {
   return ids;
 }
 
+/// Why standard output could not be written first; 0 where it could.
+static int outputError = 0;
+
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0;
+  if (!written && !outputError)
+    outputError = errno;
 }
+
+Status outputStatus() {
+  if (!outputError && std::fflush(stdout) != 0)
+    outputError = errno;
+  if (!outputError)
+    return Status::success();
+  return Status::resource(std::string("cannot write to standard output: ") +
+                          std::strerror(outputError));
+}
+
+bool cancelled() { return interrupted() || outputError != 0; }
 
 void printJson(const nlohmann::ordered_json &value) {
   print(value.dump(-1, ' ', false,

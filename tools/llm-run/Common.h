@@ -58,9 +58,14 @@ void addInspect(CLI::App &app, Action &action);
 void addPerplexity(CLI::App &app, Action &action);
 void addTokenize(CLI::App &app, Action &action);
 
-/// Opens an artifact that can generate; Unsupported for one that cannot.
+/// Refuses '' for an option of a subcommand: one that names nothing is not one
+/// that is absent.
+std::string refuseEmpty(const std::string &text);
+
+/// Opens an artifact that can generate; Unsupported for one that cannot, and
+/// InvalidInput where --context asks for more than the model has.
 Expected<std::shared_ptr<const runtime::Artifact>>
-openDecoder(const std::string &path);
+openDecoder(const CommonOptions &options);
 
 /// The tokenizer sealed in the artifact; null where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
@@ -79,10 +84,10 @@ Expected<std::vector<int32_t>> encodePrompt(const runtime::Tokenizer &tokenizer,
                                             const std::string &text);
 
 /// The ids of a question in the model's chat template, up to where the answer
-/// starts; `system` may be empty.
-Expected<std::vector<int32_t>> encodeChat(const runtime::Tokenizer &tokenizer,
-                                          const std::string &system,
-                                          const std::string &user);
+/// starts.
+Expected<std::vector<int32_t>>
+encodeChat(const runtime::Tokenizer &tokenizer,
+           const std::optional<std::string> &system, const std::string &user);
 
 /// A whole file, or standard input for "-".
 Expected<std::string> readText(const std::string &path);
@@ -93,6 +98,10 @@ Expected<std::vector<int32_t>> parseIds(const std::string &text);
 bool interrupted();
 /// Writes to standard output; the failure is reported at exit.
 void print(std::string_view text);
+/// Resource where something could not be written to standard output.
+Status outputStatus();
+/// What ends a run between two steps: Ctrl-C, or nobody who could read on.
+bool cancelled();
 /// One JSON object on a line.
 void printJson(const nlohmann::ordered_json &value);
 /// Progress and figures for people: standard error, if it is a terminal.

@@ -21,20 +21,33 @@ struct ExecOptions {
   uint64_t memory = 0;
 };
 
+/// The parts of NAME=FILE. Names of tensors may contain "="; files are named by
+/// the last part.
+std::pair<std::string, std::string> splitInput(const std::string &argument) {
+  size_t split = argument.rfind('=');
+  return {argument.substr(0, split), argument.substr(split + 1)};
+}
+
+void verifyInputArguments(const std::vector<std::string> &arguments) {
+  std::set<std::string> names;
+  for (const std::string &argument : arguments) {
+    if (argument.find('=') == std::string::npos)
+      throw CLI::ValidationError("--input",
+                                 "'" + argument + "' is not NAME=FILE");
+    std::string name = splitInput(argument).first;
+    if (!names.insert(name).second)
+      throw CLI::ValidationError("--input", "'" + name + "' is given twice");
+  }
+}
+
 /// The inputs of `function` in its order, read from the NAME=FILE arguments.
 Expected<std::vector<HostTensor>>
 readInputs(const artifact::HostFunction &function,
            const std::vector<std::string> &arguments) {
   std::map<std::string, std::string> files;
   for (const std::string &argument : arguments) {
-    // Names of tensors may contain "="; files are named by the last part.
-    size_t split = argument.rfind('=');
-    if (split == std::string::npos)
-      return Status::invalidInput("--input " + argument +
-                                  ": expected NAME=FILE");
-    std::string name = argument.substr(0, split);
-    if (!files.emplace(name, argument.substr(split + 1)).second)
-      return Status::invalidInput("--input " + name + " is given twice");
+    auto [name, file] = splitInput(argument);
+    files.emplace(name, file);
   }
   std::vector<HostTensor> tensors;
   std::string names;
@@ -104,11 +117,13 @@ void addExec(CLI::App &app, Action &action) {
                    "an existing directory; gets NAME.npy for each output, or "
                    "NAME.pb where NumPy has no such type")
       ->required()
+      ->check(refuseEmpty)
       ->type_name("DIR");
   addMemoryOption(*command, options->memory);
   command->footer("Example:\n  llm-run exec graph.llmx --input x=x.npy "
                   "--output-dir out");
   command->callback([options, &action] {
+    verifyInputArguments(options->inputs);
     action = [options] { return execAction(*options); };
   });
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace llm::run {
 
@@ -25,7 +26,7 @@ struct GenerateOptions {
   CommonOptions common;
   std::optional<std::string> prompt, promptFile, promptIds, prompts;
   bool chat = false;
-  std::string system;
+  std::optional<std::string> system;
   std::optional<int64_t> maxTokens;
   std::vector<std::string> stop;
   SamplingOptions sampling;
@@ -46,12 +47,38 @@ struct Requests {
   std::vector<bool> explicitLength;
 };
 
+/// An empty text would end nothing.
+bool isStop(const Json &value) {
+  return value.is_string() && !value.get_ref<const std::string &>().empty();
+}
+
+/// Parses a request. A key that is given twice is an error, where the parser
+/// would take the last.
+Expected<Json> parseRequest(const std::string &line) {
+  std::set<std::string> keys;
+  std::optional<std::string> twice;
+  auto watch = [&](int depth, Json::parse_event_t event, Json &parsed) {
+    if (event == Json::parse_event_t::key && depth == 1)
+      if (auto key = parsed.get<std::string>(); !keys.insert(key).second)
+        twice = key;
+    return true;
+  };
+  Json value = Json::parse(line, watch, /*allow_exceptions=*/false);
+  if (value.is_discarded())
+    return Status::invalidInput("not valid JSON");
+  if (twice)
+    return Status::invalidInput("\"" + *twice + "\" is given twice");
+  return value;
+}
+
 Status readRequestLine(const Json &line, const GenerateOptions &options,
                        const Tokenizer *tokenizer, GenerationRequest &request,
                        bool &explicitLength) {
   if (!line.is_object())
     return Status::invalidInput("not a JSON object");
   SamplingOptions sampling = options.sampling;
+  if (line.contains("prompt") && line.contains("prompt_ids"))
+    return Status::invalidInput("both \"prompt\" and \"prompt_ids\"");
   bool hasPrompt = false;
   for (const auto &[key, value] : line.items()) {
     if (key == "prompt" && value.is_string()) {
@@ -75,11 +102,10 @@ Status readRequestLine(const Json &line, const GenerateOptions &options,
                value.get<uint64_t>() <= maxRequestTokens) {
       request.maxTokens = value.get<int64_t>();
       explicitLength = true;
-    } else if (key == "stop" && value.is_string()) {
+    } else if (key == "stop" && isStop(value)) {
       request.stop = {value.get<std::string>()};
     } else if (key == "stop" && value.is_array() &&
-               std::all_of(value.begin(), value.end(),
-                           [](const Json &v) { return v.is_string(); })) {
+               std::all_of(value.begin(), value.end(), isStop)) {
       request.stop = value.get<std::vector<std::string>>();
     } else if (!sampling.set(key, value)) {
       return Status::invalidInput("\"" + key +
@@ -105,10 +131,9 @@ Status readRequestFile(const GenerateOptions &options,
     if (line.find_first_not_of(" \t\r") == std::string::npos)
       continue;
     std::string where = *options.prompts + ":" + std::to_string(lineNumber);
-    Json value = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (value.is_discarded())
-      return Status::invalidInput(where + ": not valid JSON");
+    LLM_ASSIGN_OR_RETURN(Json value, parseRequest(line).withContext(where));
     GenerationRequest request = defaults;
+    request.name = where;
     bool explicitLength = options.maxTokens.has_value();
     LLM_RETURN_IF_ERROR(
         readRequestLine(value, options, tokenizer, request, explicitLength)
@@ -166,8 +191,7 @@ Status fitContext(const Artifact &artifact, const GenerateOptions &options,
       needed = limit;
     }
     if (needed > limit || request.maxTokens > maxRequestTokens) {
-      std::string which =
-          requests.list.size() > 1 ? "request " + std::to_string(i) + ": " : "";
+      std::string which = request.name.empty() ? "" : request.name + ": ";
       return Status::invalidInput(
           which + "a prompt of " + std::to_string(prompt) + " tokens and " +
           std::to_string(request.maxTokens) +
@@ -204,7 +228,7 @@ std::string idsText(const std::vector<int32_t> &ids) {
 Status generateAction(const GenerateOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(path));
+                       openDecoder(options.common));
   auto loaded = loadTokenizer(*artifact).withContext(path);
   if (!loaded)
     return loaded.takeStatus();
@@ -231,7 +255,7 @@ Status generateAction(const GenerateOptions &options) {
 
   bool json = options.common.json;
   GenerationCallbacks callbacks;
-  callbacks.cancelled = interrupted;
+  callbacks.cancelled = cancelled;
   if (!json && !batch)
     callbacks.onText = [](size_t, std::string_view text) { print(text); };
   callbacks.onFinish = [&](size_t index,
@@ -284,6 +308,7 @@ void addGenerate(CLI::App &app, Action &action) {
   prompts
       ->add_option("--prompt-file", options->promptFile,
                    "a file with the text; - is standard input")
+      ->check(refuseEmpty)
       ->type_name("FILE");
   prompts
       ->add_option("--prompt-ids", options->promptIds,
@@ -294,6 +319,7 @@ void addGenerate(CLI::App &app, Action &action) {
                    "requests to run in one batch, a JSON object a line: "
                    "prompt or prompt_ids, and optionally max_tokens, stop, "
                    "temperature, top_k, top_p, min_p, repetition_penalty, seed")
+      ->check(refuseEmpty)
       ->type_name("FILE.jsonl");
   prompts->require_option(1);
   command
@@ -304,6 +330,7 @@ void addGenerate(CLI::App &app, Action &action) {
   command
       ->add_option("--stop", options->stop,
                    "end before this text; may be given several times")
+      ->check(refuseEmpty)
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);

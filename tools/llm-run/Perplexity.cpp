@@ -4,6 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/core/OutputFile.h"
 #include "runtime/session/Scoring.h"
 #include "runtime/session/TensorFile.h"
 #include "tools/llm-run/Common.h"
@@ -129,7 +130,7 @@ private:
 Status perplexityAction(const PerplexityOptions &options) {
   const std::string &path = options.common.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(path));
+                       openDecoder(options.common));
   auto maxContext =
       static_cast<int32_t>(artifact->manifest().generation().max_context());
   int32_t window =
@@ -176,7 +177,7 @@ Status perplexityAction(const PerplexityOptions &options) {
   ScoringOptions scoring;
   scoring.role =
       options.role == "generated" ? LLM_ROLE_GENERATED : LLM_ROLE_PROMPT;
-  scoring.cancelled = interrupted;
+  scoring.cancelled = cancelled;
   std::optional<LogitsFile> logits;
   if (!options.logits.empty()) {
     LLM_ASSIGN_OR_RETURN(LogitsFile file,
@@ -221,15 +222,18 @@ void addPerplexity(CLI::App &app, Action &action) {
   options->common.addTo(*command);
   command->get_option("--context")
       ->description("tokens of a window (default 512); a token file's lines "
-                    "are taken as they stand");
+                    "are taken as they stand")
+      ->check(CLI::Range(2, 1 << 28));
   command->get_option("--chunk")->description(
       "tokens computed in a step at most (default: what keeps the logits of a "
       "step under 64 MiB)");
   CLI::Option_group *text = command->add_option_group("text");
   text->add_option("--file", options->file, "a text; - is standard input")
+      ->check(refuseEmpty)
       ->type_name("TEXT");
   text->add_option("--token-file", options->tokenFile,
                    "token ids, one sequence per line")
+      ->check(refuseEmpty)
       ->type_name("FILE");
   text->require_option(1);
   command
@@ -249,6 +253,7 @@ void addPerplexity(CLI::App &app, Action &action) {
   command
       ->add_option("--logits", options->logits,
                    "write all logits, f32 [tokens, vocabulary]")
+      ->check(refuseEmpty)
       ->type_name("OUT.npy");
   command->add_flag("--json", options->common.json, "print JSON");
   command->footer("Example:\n  llm-run perplexity model.llmx --file text.txt "

@@ -7,6 +7,8 @@
 #include "llm/ABI/artifact.h"
 #include "llm/ABI/kernel.h"
 #include "llm/ABI/step.h"
+#include "runtime/core/OutputFile.h"
+#include "tools/Arguments.h"
 #include "tools/llm-run/Common.h"
 
 #include <atomic>
@@ -15,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace llm::run {
@@ -33,17 +36,46 @@ enum ExitCode {
 extern "C" void onInterrupt(int) {
   // The second one does not wait for the step to end.
   interruptCount = interruptCount + 1;
-  if (interruptCount > 1)
+  if (interruptCount > 1) {
+    runtime::OutputFile::removeUnfinished();
     _exit(Interrupted);
+  }
+}
+
+/// Ends as the signal does by itself, but leaves no half-written file.
+extern "C" void onTermination(int signal) {
+  runtime::OutputFile::removeUnfinished();
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  raise(signal);
+}
+
+void handleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = onInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = onTermination;
+  for (int signal : {SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction old = {};
+    // nohup has it ignored.
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+  }
 }
 
 /// Fills descriptors 0 to 2 where the caller closed them: a file opened later
 /// would take their place, and be written what is meant for the terminal. What
-/// fills them refuses writes, so that these still fail.
-void fillStandardDescriptors() {
-  for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor)
-    if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+/// fills them refuses what they are for, so that it still fails. A pipe whose
+/// reader is gone and a file at its size limit are errors, not signals.
+void prepareStandardStreams() {
+  for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor) {
+    int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", mode) < 0)
       _exit(InputAtFault);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 std::string versionText() {
@@ -85,7 +117,7 @@ int report(int argc, char **argv, const Status &status) {
 }
 
 int run(int argc, char **argv) {
-  fillStandardDescriptors();
+  prepareStandardStreams();
   CLI::App app("Runs language models that llm-compile has compiled.",
                "llm-run");
   app.set_version_flag("--version", versionText());
@@ -105,25 +137,23 @@ int run(int argc, char **argv) {
   addExec(app, action);
 
   try {
-    app.parse(argc, argv);
+    parseArguments(app, argc, argv);
   } catch (const CLI::ParseError &error) {
-    int code = app.exit(error);
-    return code == 0 ? Fine : WrongUsage;
+    std::ostringstream help;
+    if (app.exit(error, help) != 0)
+      return WrongUsage;
+    print(help.str());
+    Status written = outputStatus();
+    return written ? Fine : report(argc, argv, written);
   }
 
-  struct sigaction handler = {};
-  handler.sa_handler = onInterrupt;
-  sigaction(SIGINT, &handler, nullptr);
-
+  handleSignals();
   Status status = runtime::catchExceptions(action);
   if (interruptCount > 0)
     return Interrupted;
-  if (!status)
-    return report(argc, argv, status);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    return report(argc, argv,
-                  Status::resource("cannot write to standard output"));
-  return Fine;
+  if (status)
+    status = outputStatus();
+  return status ? Fine : report(argc, argv, status);
 }
 } // namespace
 

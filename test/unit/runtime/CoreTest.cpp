@@ -9,14 +9,17 @@
 #include "runtime/core/Expr.h"
 #include "runtime/core/Limits.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/OutputFile.h"
 #include "runtime/core/ThreadPool.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -243,6 +246,71 @@ TEST(OutputFile, WritesIntoAPipe) {
   EXPECT_TRUE(S_ISFIFO(info.st_mode));
   close(reader);
   unlink(path.c_str());
+}
+
+TEST(OutputFile, OfAKindDoesNotOpenAPipe) {
+  std::string path = testing::TempDir() + "/OutputFileOfAKind";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  // Opening it would wait for a reader.
+  auto file = OutputFile::create(path, OutputFile::Kind::Regular);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.status().message(),
+            path + ": cannot write: not a regular file");
+  unlink(path.c_str());
+}
+
+TEST(OutputFile, FollowsLinks) {
+  test::TemporaryFile old("old");
+  std::string link = testing::TempDir() + "/OutputFileFollowsLinks";
+  unlink(link.c_str());
+  ASSERT_EQ(symlink(old.path().c_str(), link.c_str()), 0);
+  auto file = OutputFile::create(link);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->write("new", 3));
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(readBack(old.path()), "new");
+  struct stat info;
+  ASSERT_EQ(lstat(link.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+  unlink(link.c_str());
+
+  ASSERT_EQ(symlink(link.c_str(), link.c_str()), 0);
+  auto loop = OutputFile::create(link);
+  ASSERT_FALSE(loop);
+  EXPECT_EQ(loop.status().message(),
+            link + ": cannot write: Too many levels of symbolic links");
+  unlink(link.c_str());
+}
+
+TEST(OutputFile, LeavesNothingWhenASignalEndsTheProcess) {
+  char directory[] = "/tmp/OutputFileXXXXXX";
+  ASSERT_TRUE(mkdtemp(directory));
+  auto entries = [&] {
+    return std::distance(std::filesystem::directory_iterator(directory),
+                         std::filesystem::directory_iterator());
+  };
+  {
+    // More than are remembered at once: the others end with the scope.
+    std::vector<OutputFile> files;
+    for (int i = 0; i < 12; ++i) {
+      auto file =
+          OutputFile::create(std::string(directory) + "/" + std::to_string(i));
+      ASSERT_TRUE(file);
+      files.push_back(*std::move(file));
+    }
+    EXPECT_EQ(entries(), 12);
+    OutputFile::removeUnfinished();
+    EXPECT_EQ(entries(), 4);
+  }
+  EXPECT_EQ(entries(), 0);
+  // A file that is complete stays.
+  auto file = OutputFile::create(std::string(directory) + "/kept");
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->commit());
+  OutputFile::removeUnfinished();
+  EXPECT_EQ(entries(), 1);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Allocation, IsZeroedAndAligned) {
