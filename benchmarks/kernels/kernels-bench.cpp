@@ -8,8 +8,8 @@
 // kernels-bench [MCPU] [FILTER] [cached]: one thread, CPU time of the thread
 // (other processes on the core do not count), median and best of the
 // repetitions. Weights rotate through a pool, so that they come from memory
-// where a model's would, unless `cached`; GB/s counts the weight (or cache)
-// bytes read, GFLOP/s two per multiply-add.
+// where a model's would, unless `cached`; GB/s counts the weight bytes
+// read, GFLOP/s two per multiply-add.
 //
 //===----------------------------------------------------------------------===//
 #include "test/unit/kernels/Harness.h"
@@ -95,39 +95,6 @@ static void benchLinear(const std::string &kind, const std::string &layout,
   }
 }
 
-static void benchAttention(int64_t tokens, int64_t context, int64_t page) {
-  constexpr int64_t kHeads = 9, kKV = 3, kSize = 64;
-  std::string name = "attention 9/3x64 T=" + std::to_string(tokens) +
-                     " context " + std::to_string(context) + " page " +
-                     std::to_string(page);
-  if (skipped(name))
-    return;
-  CompiledKernel kernel(
-      "attention",
-      "{" + entry("heads", kHeads) + entry("kv_heads", kKV) +
-          entry("size", kSize) + entry("value_size", kSize) +
-          entry("window", 0) + entry("page_size", page) +
-          "scale = 0.125 : f64, softcap = 0.0 : f64, cache_type = f32}",
-      mcpu);
-  Buffer<float> q = randomFloats(tokens * kHeads * kSize, 1),
-                keys = randomFloats(context * kKV * kSize, 2),
-                values = randomFloats(context * kKV * kSize, 3),
-                out(tokens * kHeads * kSize);
-  Buffer<int32_t> seq(tokens, 0), begin(2, 0), length(1, context),
-      table((context + page - 1) / page, 0);
-  begin[1] = static_cast<int32_t>(tokens);
-  for (size_t i = 0; i < table.size(); ++i)
-    table[i] = static_cast<int32_t>(i);
-  double seen = static_cast<double>(tokens) * (static_cast<double>(context) -
-                                               static_cast<double>(tokens) / 2);
-  measure(name, seen * kKV * kSize * 8, seen * kHeads * kSize * 4, [&](int) {
-    kernel.call(tokens,
-                {q.data(), keys.data(), values.data(), seq.data(), begin.data(),
-                 length.data(), table.data(), out.data()},
-                {tokens, static_cast<int64_t>(table.size())}, 0, tokens * kKV);
-  });
-}
-
 static void benchRows(const std::string &family, const std::string &params,
                       int64_t width, int64_t inputs) {
   if (skipped(family))
@@ -161,10 +128,6 @@ int main(int argc, char **argv) {
     benchLinear("q4 int8", q4, n, k, k / 32 * group4, 4);
     benchLinear("q8 int8", q8, n, k, k / 32 * group8, 4);
   }
-  for (int64_t page : {64, 24})
-    for (auto [tokens, context] :
-         {std::pair<int64_t, int64_t>{1, 64}, {1, 512}, {1, 2048}, {512, 512}})
-      benchAttention(tokens, context, page);
   benchRows("rms_norm", "{dim = 576 : i64, epsilon = 1.0e-5 : f64}", 576, 1);
   benchRows("elementwise",
             "{width = 1536 : i64, ops = [\"in0\", \"silu\", \"in1\", \"mul\"]}",

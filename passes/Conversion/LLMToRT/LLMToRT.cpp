@@ -493,6 +493,24 @@ rt::BufferOp ProgramBuilder::plane(Operation *op, kv::CacheType cache,
   return buffer;
 }
 
+namespace {
+/// How attention is cut into items: a tile of tokens is read against a kv head
+/// that is loaded once for it. About 96 rows suffice to make that cheap; a step
+/// of few tokens is cut finer, so that there are items for many threads.
+struct AttentionTiling {
+  AttentionTiling(int64_t heads, int64_t kvHeads, int64_t size,
+                  int64_t valueSize) {
+    constexpr int64_t kRows = 96, kTokens = 32, kElements = 1 << 17,
+                      kItems = 32;
+    int64_t group = std::max<int64_t>(1, heads / kvHeads);
+    int64_t rows = std::min(kRows, kElements / (size + 2 * valueSize));
+    tile = std::clamp<int64_t>(rows / group, 1, kTokens);
+    minTiles = (kItems + kvHeads - 1) / kvHeads;
+  }
+  int64_t tile, minTiles;
+};
+} // namespace
+
 static std::string perGroup(StringRef name, int64_t group) {
   return (name + "." + Twine(group)).str();
 }
@@ -573,12 +591,18 @@ LogicalResult ProgramBuilder::convertAttend(kv::AttendOp op) {
   params.set("window", builder.getI64IntegerAttr(op.getWindow()));
   params.set("page_size", builder.getI64IntegerAttr(attr.getPageSize()));
   params.set("cache_type", TypeAttr::get(valuePlane.getElementType()));
+  AttentionTiling tiling(heads, attr.getKvHeads(), width / heads, valueSize);
+  params.set("tile", builder.getI64IntegerAttr(tiling.tile));
+  params.set("min_tiles", builder.getI64IntegerAttr(tiling.minTiles));
+  ExprAttr tiles = ExprAttr::max(
+      ExprAttr::ceilDiv(symT, ExprAttr::constant(context, tiling.tile)),
+      ExprAttr::min(symT, ExprAttr::constant(context, tiling.minTiles)));
   Rows out = defineRows(op.getOutput(), *query, heads * valueSize);
   dispatch(loc, "attention", params,
            {query->buffer, plane(op, cache, group, op.getLayer(), *key),
             plane(op, cache, group, op.getLayer(), *value), seq, begin, length,
             table},
-           {out.buffer}, {symT, symB}, ExprAttr::mul(symT, attr.getKvHeads()));
+           {out.buffer}, {symT, symB}, ExprAttr::mul(tiles, attr.getKvHeads()));
   return success();
 }
 

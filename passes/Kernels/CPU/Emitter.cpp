@@ -66,6 +66,21 @@ Value Emitter::broadcast(Value scalar, int64_t count) {
       *this, VectorType::get({count}, scalar.getType()), scalar);
 }
 
+/// `type` with another element type.
+static Type withElement(Type type, Type element) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    return VectorType::get(vector.getShape(), element);
+  return element;
+}
+
+static Value constantLike(ImplicitLocOpBuilder &b, Type type, uint64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attr = b.getIntegerAttr(element, static_cast<int64_t>(value));
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, cast<Attribute>(attr));
+  return arith::ConstantOp::create(b, attr);
+}
+
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
@@ -118,6 +133,39 @@ Value Emitter::fma(Value a, Value b, Value c) {
   return math::FmaOp::create(*this, a, b, c);
 }
 Value Emitter::exp(Value a) { return math::ExpOp::create(*this, a); }
+Value Emitter::exp2(Value a, int64_t degree) {
+  // Least relative error on [-1/2, 1/2] with 2^0 = 1 exactly.
+  static constexpr float kDegree3[] = {1, 0.6932829022f, 0.2422109544f,
+                                       0.0550089292f};
+  static constexpr float kDegree5[] = {1,
+                                       0.6931470037f,
+                                       0.2402224243f,
+                                       0.0555073358f,
+                                       0.0096715130f,
+                                       0.0013264727f};
+  ArrayRef<float> terms = degree == 3 ? ArrayRef(kDegree3) : ArrayRef(kDegree5);
+  auto constant = [&](float value) -> Value {
+    if (auto vector = dyn_cast<VectorType>(a.getType()))
+      return splat(value, vector.getDimSize(0));
+    return f32(value);
+  };
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
+  Value shifter = constant(12582912.0f);
+  Value shifted = add(a, shifter);
+  Value fraction = sub(a, sub(shifted, shifter));
+  Value sum = constant(terms.back());
+  for (float term : llvm::reverse(terms.drop_back()))
+    sum = fma(sum, fraction, constant(term));
+  Type bits = withElement(a.getType(), getI32Type());
+  Value exponent = arith::ShLIOp::create(
+      *this, arith::BitcastOp::create(*this, bits, shifted),
+      constantLike(*this, bits, 23));
+  Value scaled = addi(arith::BitcastOp::create(*this, bits, sum), exponent);
+  Value tiny = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, a,
+                                     constant(-126));
+  return select(tiny, constant(0),
+                arith::BitcastOp::create(*this, a.getType(), scaled));
+}
 Value Emitter::sqrt(Value a) { return math::SqrtOp::create(*this, a); }
 Value Emitter::less(Value a, Value b) {
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, a, b);
@@ -172,21 +220,6 @@ Value Emitter::loadVecAs(Type type, Value bytes, Value offset, int64_t count) {
 
 Value Emitter::loadAs(Type type, Value bytes, Value offset) {
   return vector::ExtractOp::create(*this, loadVecAs(type, bytes, offset, 1), 0);
-}
-
-/// `type` with another element type.
-static Type withElement(Type type, Type element) {
-  if (auto vector = dyn_cast<VectorType>(type))
-    return VectorType::get(vector.getShape(), element);
-  return element;
-}
-
-static Value constantLike(ImplicitLocOpBuilder &b, Type type, uint64_t value) {
-  Type element = getElementTypeOrSelf(type);
-  TypedAttr attr = b.getIntegerAttr(element, static_cast<int64_t>(value));
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, cast<Attribute>(attr));
-  return arith::ConstantOp::create(b, attr);
 }
 
 Value Emitter::widen(Value value) {

@@ -76,6 +76,9 @@ public:
   /// a * b + c, rounded once.
   Value fma(Value a, Value b, Value c);
   Value exp(Value a);
+  /// 2^a by a polynomial of `degree` (3: 13 bits, 5: 23 bits); 0 below 2^-126.
+  /// `a` is at most 1000.
+  Value exp2(Value a, int64_t degree);
   Value sqrt(Value a);
   Value less(Value a, Value b);
   Value select(Value condition, Value a, Value b);

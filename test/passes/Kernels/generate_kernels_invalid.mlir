@@ -122,7 +122,17 @@ rt.program @p target "cpu" symbols ["T"] {
   // expected-error @below {{9 heads do not share 2 kv heads evenly}}
   rt.kernel @k family "attention" params {heads = 9 : i64, kv_heads = 2 : i64, size = 8 : i64,
     value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
-    softcap = 0.0 : f64, cache_type = f32} {
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, min_tiles = 1 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{32 tokens of 64 query heads of 128 elements and 128 values per kv head are more than a work item can hold}}
+  rt.kernel @k family "attention" params {heads = 64 : i64, kv_heads = 1 : i64, size = 128 : i64,
+    value_size = 128 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32, tile = 32 : i64, min_tiles = 1 : i64} {
   }
 }
 

@@ -4,292 +4,170 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "test/unit/kernels/Harness.h"
+#include "test/unit/kernels/AttentionSteps.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
-#include <numeric>
 
 using namespace llm::test;
 
-namespace {
-struct Shape {
-  int heads, kvHeads, size, valueSize;
-  int window = 0;
-  float softcap = 0;
-  const char *cacheType = "f32";
-};
-
-/// Keys and values of one sequence, [slot][kvHeads * size], as the cache holds
-/// them.
-struct Sequence {
-  int length; ///< slots after the step
-  int fresh;  ///< tokens of the step, the last ones
-  std::vector<float> keys, values;
-};
-
-/// A step over sequences, laid out in pages.
-class Step {
-public:
-  Step(const Shape &shape, const std::vector<Sequence> &sequences, int pageSize,
-       unsigned seed);
-  const Shape &shape;
-  int tokens = 0, width = 0;
-  std::vector<int32_t> seq, begin, length, table;
-  Buffer<uint8_t> keys, values;
-};
-} // namespace
-
-static int elementBytes(const Shape &shape) {
-  return std::string(shape.cacheType) == "f32" ? 4 : 2;
+/// The host's own code, AVX-512 without bf16 products, and AVX2.
+static std::vector<std::string> attentionCPUs() {
+  std::vector<std::string> cpus = testedCPUs();
+  if (hasFeature("native", "avx512bf16"))
+    cpus.push_back("x86-64-v4");
+  return cpus;
 }
 
-static float roundTo(const char *type, float value) {
-  std::string name = type;
-  if (name == "f16")
-    return static_cast<_Float16>(value);
-  if (name == "bf16")
-    return BFloat16(value);
-  return value;
-}
-
-static void put(uint8_t *at, const char *type, float value) {
-  std::string name = type;
-  if (name == "f32") {
-    std::memcpy(at, &value, 4);
-  } else if (name == "f16") {
-    auto half = static_cast<_Float16>(value);
-    std::memcpy(at, &half, 2);
-  } else {
-    BFloat16 half(value);
-    std::memcpy(at, &half, 2);
-  }
-}
-
-Step::Step(const Shape &shape, const std::vector<Sequence> &sequences,
-           int pageSize, unsigned seed)
-    : shape(shape), keys(0), values(0) {
-  int pages = 0, longest = 0;
-  for (const Sequence &s : sequences) {
-    longest = std::max(longest, s.length);
-    pages += pageSize ? (s.length + pageSize - 1) / pageSize : 0;
-  }
-  width = pageSize ? (longest + pageSize - 1) / pageSize : 1;
-  // Pages in random order; one that nobody owns holds NaN.
-  std::vector<int32_t> order(pages + 1);
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
-  int slots = 0;
-  if (pageSize)
-    slots = (pages + 1) * pageSize;
-  else
-    for (const Sequence &s : sequences)
-      slots += s.length;
-  int bytes = elementBytes(shape);
-  int keyWidth = shape.kvHeads * shape.size,
-      valueWidth = shape.kvHeads * shape.valueSize;
-  keys = Buffer<uint8_t>(static_cast<size_t>(slots) * keyWidth * bytes, 0xff);
-  values =
-      Buffer<uint8_t>(static_cast<size_t>(slots) * valueWidth * bytes, 0xff);
-  table.assign(sequences.size() * width, -1);
-  begin.push_back(0);
-  int nextPage = 0, nextSlot = 0;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const Sequence &s = sequences[i];
-    for (int j = 0; j < s.length; ++j) {
-      int slot;
-      if (pageSize) {
-        int32_t &page = table[i * width + j / pageSize];
-        if (page < 0)
-          page = order[nextPage++];
-        slot = page * pageSize + j % pageSize;
-      } else {
-        table[i * width] = nextSlot;
-        slot = nextSlot + j;
-      }
-      for (int d = 0; d < keyWidth; ++d)
-        put(&keys[(static_cast<size_t>(slot) * keyWidth + d) * bytes],
-            shape.cacheType, s.keys[j * keyWidth + d]);
-      for (int d = 0; d < valueWidth; ++d)
-        put(&values[(static_cast<size_t>(slot) * valueWidth + d) * bytes],
-            shape.cacheType, s.values[j * valueWidth + d]);
-    }
-    nextSlot += s.length;
-    length.push_back(s.length);
-    seq.insert(seq.end(), s.fresh, static_cast<int32_t>(i));
-    tokens += s.fresh;
-    begin.push_back(tokens);
-  }
-}
-
-static Buffer<float> run(const CompiledKernel &kernel, const Step &step,
-                         const Buffer<float> &q, bool split) {
-  const Shape &shape = step.shape;
-  Buffer<float> out(
-      static_cast<size_t>(step.tokens) * shape.heads * shape.valueSize, NAN);
-  Buffer<int32_t> seq(step.seq.size()), begin(step.begin.size()),
-      length(step.length.size()), table(step.table.size());
-  std::copy(step.seq.begin(), step.seq.end(), seq.begin());
-  std::copy(step.begin.begin(), step.begin.end(), begin.begin());
-  std::copy(step.length.begin(), step.length.end(), length.begin());
-  std::copy(step.table.begin(), step.table.end(), table.begin());
-  std::vector<const void *> buffers{
-      q.data(),     step.keys.data(), step.values.data(), seq.data(),
-      begin.data(), length.data(),    table.data(),       out.data()};
-  int64_t items = static_cast<int64_t>(step.tokens) * shape.kvHeads;
-  if (!split) {
-    kernel.call(step.tokens, buffers, {step.tokens, step.width}, 0, items);
-  } else {
-    for (int64_t i = items - 1; i >= 0; --i)
-      kernel.call(step.tokens, buffers, {step.tokens, step.width}, i, i + 1);
-  }
-  EXPECT_TRUE(out.intact());
-  return out;
-}
-
-static std::string params(const Shape &shape, int pageSize) {
-  auto integer = [](const char *name, int value) {
-    return std::string(name) + " = " + std::to_string(value) + " : i64, ";
-  };
-  return "{" + integer("heads", shape.heads) +
-         integer("kv_heads", shape.kvHeads) + integer("size", shape.size) +
-         integer("value_size", shape.valueSize) +
-         integer("window", shape.window) + integer("page_size", pageSize) +
-         "scale = 0.3 : f64, softcap = " + std::to_string(shape.softcap) +
-         " : f64, cache_type = " + shape.cacheType + "}";
-}
-
-/// The output of one token in double, straight from the definition.
-static std::vector<double> reference(const Shape &shape, const Sequence &s,
-                                     int count, const float *q) {
-  std::vector<double> out(shape.heads * shape.valueSize, 0.0);
-  int perGroup = shape.heads / shape.kvHeads;
-  int low = shape.window ? std::max(0, count - shape.window) : 0;
-  for (int h = 0; h < shape.heads; ++h) {
-    int kv = h / perGroup;
-    std::vector<double> score(count);
-    double top = -INFINITY, sum = 0;
-    for (int j = low; j < count; ++j) {
-      double dot = 0;
-      for (int d = 0; d < shape.size; ++d)
-        dot += double(q[h * shape.size + d]) *
-               roundTo(shape.cacheType,
-                       s.keys[(j * shape.kvHeads + kv) * shape.size + d]);
-      dot *= 0.3f;
-      if (shape.softcap > 0)
-        dot = shape.softcap * std::tanh(dot / shape.softcap);
-      score[j] = dot;
-      top = std::max(top, dot);
-    }
-    for (int j = low; j < count; ++j)
-      sum += std::exp(score[j] - top);
-    for (int j = low; j < count; ++j)
-      for (int d = 0; d < shape.valueSize; ++d)
-        out[h * shape.valueSize + d] +=
-            std::exp(score[j] - top) / sum *
-            roundTo(shape.cacheType,
-                    s.values[(j * shape.kvHeads + kv) * shape.valueSize + d]);
-  }
-  return out;
-}
-
-static Sequence makeSequence(const Shape &shape, int length, int fresh,
-                             unsigned seed) {
-  auto keys = randomFloats(
-      static_cast<size_t>(length) * shape.kvHeads * shape.size, seed);
-  auto values = randomFloats(
-      static_cast<size_t>(length) * shape.kvHeads * shape.valueSize, seed + 1);
-  return {length,
-          fresh,
-          {keys.begin(), keys.end()},
-          {values.begin(), values.end()}};
-}
-
-static const Shape kShapes[] = {
+static const AttentionShape kShapes[] = {
     {3, 1, 64, 64},
-    {4, 4, 8, 8},
+    {4, 4, 8, 8, 0, 0, "bf16", 7},
     {6, 2, 20, 36},
-    {8, 1, 128, 128, 0, 0, "bf16"},
-    {4, 2, 16, 16, 70, 0, "f16"},
-    {14, 2, 64, 64, 0, 30},
-    {2, 2, 32, 48, 5, 2.5f},
+    {8, 1, 128, 128, 0, 0, "bf16", 1},
+    {4, 2, 16, 16, 70, 0, "f16", 32},
+    {14, 2, 64, 80, 0, 30, "bf16", 5},
+    {2, 2, 32, 48, 5, 2.5f, "f32", 3, 16},
+    {5, 1, 1, 1, 0, 0, "bf16"},
+    {2, 1, 96, 256, 0, 0, "f16"},
+    {7, 1, 33, 17, 65, 0, "bf16", 6},
+    {1, 1, 256, 3, 0, 0, "f32", 17},
 };
 
 TEST(Attention, AgainstDoubleAnyPageSize) {
-  for (const std::string &cpu : testedCPUs())
-    for (const Shape &shape : shapesFor(cpu, kShapes)) {
-      // Prefill of 9 from nothing, one token after 199, a chunk after 60.
-      std::vector<Sequence> sequences{makeSequence(shape, 9, 9, 10),
-                                      makeSequence(shape, 200, 1, 20),
-                                      makeSequence(shape, 67, 7, 30)};
-      Buffer<float> q = randomFloats(17 * shape.heads * shape.size, 5);
+  for (const std::string &cpu : attentionCPUs()) {
+    SCOPED_TRACE(cpu);
+    std::vector<AttentionShape> shapes = shapesFor(cpu, kShapes);
+    for (const AttentionShape &shape : shapes) {
+      // Prefill of 9 from nothing, one token after 199, a chunk after 60, and
+      // one over the end of a span.
+      std::vector<Sequence> sequences{
+          makeSequence(shape, 9, 9, 10), makeSequence(shape, 200, 1, 20),
+          makeSequence(shape, 67, 7, 30), makeSequence(shape, 259, 5, 40)};
+      Buffer<float> q = randomFloats(22 * shape.queryWidth(), 5);
       Buffer<float> first(0);
-      for (int pageSize : {16, 24, 64, 0}) {
-        CompiledKernel kernel("attention", params(shape, pageSize), cpu);
+      std::vector<int> pageSizes{16, 24, 0};
+      if (&shape == &shapes.front())
+        pageSizes.insert(pageSizes.end(), {64, 5, 1});
+      for (int pageSize : pageSizes) {
+        Attention attention(shape, pageSize, cpu);
         Step step(shape, sequences, pageSize, 3);
-        Buffer<float> out = run(kernel, step, q, false);
-        EXPECT_TRUE(out == run(kernel, step, q, true)) << "split";
+        Buffer<float> out = attention.run(step, q);
+        EXPECT_TRUE(out == attention.run(step, q, true)) << "split";
         if (pageSize != 16) {
-          EXPECT_TRUE(out == first) << cpu << " page size " << pageSize;
+          EXPECT_TRUE(out == first) << shape << " page size " << pageSize;
           continue;
         }
-        int width = shape.heads * shape.valueSize;
-        for (int t = 0; t < step.tokens; ++t) {
-          const Sequence &s = sequences[step.seq[t]];
-          int count = s.length - (step.begin[step.seq[t] + 1] - 1 - t);
-          std::vector<double> want =
-              reference(shape, s, count, &q[t * shape.heads * shape.size]);
-          for (int d = 0; d < width; ++d)
-            ASSERT_NEAR(out[t * width + d], want[d], 4e-6)
-                << cpu << " token " << t << " element " << d << " size "
-                << shape.size;
-        }
+        expectReference(attention, step, sequences, q, out);
         first = out;
+      }
+    }
+  }
+}
+
+// A row is the same alone as in any company: whatever tokens of whatever
+// sequences share the step, and wherever a prompt is cut.
+TEST(Attention, RowInvariance) {
+  for (const std::string &cpu : attentionCPUs())
+    for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
+      SCOPED_TRACE(cpu);
+      Attention attention(shape, 16, cpu);
+      constexpr int kLength = 321;
+      Sequence whole = makeSequence(shape, kLength, kLength, 40);
+      int qWidth = shape.queryWidth(), width = shape.outWidth();
+      Buffer<float> q = randomFloats(kLength * qWidth, 6);
+      Buffer<float> all = attention.run(Step(shape, {whole}, 16, 1), q);
+      for (auto [length, fresh] : {std::pair<int, int>{1, 1},
+                                   {2, 1},
+                                   {63, 1},
+                                   {64, 13},
+                                   {65, 65},
+                                   {128, 1},
+                                   {200, 72},
+                                   {256, 7},
+                                   {257, 2},
+                                   {320, 1},
+                                   {321, 33}}) {
+        Step step(shape,
+                  {makeSequence(shape, 33, 1, 50),
+                   firstSlots(shape, whole, length, fresh),
+                   makeSequence(shape, 91, 2, 60)},
+                  16, 2);
+        Buffer<float> mixed = randomFloats((fresh + 3) * qWidth, 7);
+        std::copy(&q[(length - fresh) * qWidth], &q[0] + length * qWidth,
+                  &mixed[qWidth]);
+        Buffer<float> out = attention.run(step, mixed);
+        EXPECT_EQ(0, std::memcmp(&out[width], &all[(length - fresh) * width],
+                                 fresh * width * sizeof(float)))
+            << shape << " slots " << length << " fresh " << fresh;
       }
     }
 }
 
-// A token's row is the same whether its successors are in the step or not, and
-// whoever shares the step.
-TEST(Attention, RowInvariance) {
-  for (const std::string &cpu : testedCPUs())
-    for (const Shape &shape : shapesFor(cpu, kShapes)) {
-      CompiledKernel kernel("attention", params(shape, 16), cpu);
-      Sequence whole = makeSequence(shape, 130, 130, 40);
-      int qWidth = shape.heads * shape.size,
-          width = shape.heads * shape.valueSize,
-          keyWidth = shape.kvHeads * shape.size,
+// A later token's infinity or NaN stays out of the rows before it.
+TEST(Attention, LaterSlotsStayHidden) {
+  for (const std::string &cpu : attentionCPUs())
+    for (AttentionShape shape : {AttentionShape{6, 2, 20, 36},
+                                 {3, 1, 64, 64, 0, 0, "bf16"},
+                                 {2, 2, 16, 16, 9, 0, "f16"}}) {
+      SCOPED_TRACE(cpu);
+      shape.tile = 32;
+      Attention attention(shape, 16, cpu);
+      Sequence plain = makeSequence(shape, 90, 90, 4), broken = plain;
+      constexpr int kBad = 70;
+      int keyWidth = shape.kvHeads * shape.size,
           valueWidth = shape.kvHeads * shape.valueSize;
-      Buffer<float> q = randomFloats(130 * qWidth, 6);
-      Step prefill(shape, {whole}, 16, 1);
-      Buffer<float> all = run(kernel, prefill, q, false);
-      for (int length : {1, 2, 63, 64, 65, 128, 130}) {
-        Sequence part{
-            length,
-            1,
-            {whole.keys.begin(), whole.keys.begin() + length * keyWidth},
-            {whole.values.begin(), whole.values.begin() + length * valueWidth}};
-        Step decode(shape, {makeSequence(shape, 33, 1, 50), part}, 16, 2);
-        Buffer<float> two(2 * qWidth);
-        std::copy(&q[0], &q[0] + qWidth, two.begin());
-        std::copy(&q[(length - 1) * qWidth], &q[(length - 1) * qWidth] + qWidth,
-                  two.begin() + qWidth);
-        Buffer<float> out = run(kernel, decode, two, false);
-        EXPECT_EQ(0, std::memcmp(&out[width], &all[(length - 1) * width],
-                                 width * sizeof(float)))
-            << cpu << " length " << length;
+      broken.keys[kBad * keyWidth + 1] = NAN;
+      broken.values[kBad * valueWidth + 2] = INFINITY;
+      broken.values[(kBad + 5) * valueWidth] = NAN;
+      Buffer<float> q = randomFloats(90 * shape.queryWidth(), 6);
+      int width = shape.outWidth();
+      Buffer<float> want = attention.run(Step(shape, {plain}, 16, 1), q),
+                    got = attention.run(Step(shape, {broken}, 16, 1), q);
+      EXPECT_EQ(0, std::memcmp(&got[0], &want[0], kBad * width * sizeof(float)))
+          << shape;
+      EXPECT_FALSE(std::isfinite(got[kBad * width + 2])) << shape;
+      // Past the window they are forgotten.
+      if (shape.window)
+        EXPECT_EQ(0, std::memcmp(&got[85 * width], &want[85 * width],
+                                 5 * width * sizeof(float)));
+    }
+}
+
+TEST(Attention, ExtremeValues) {
+  // Scores so far apart that one slot has all the weight; so small that all
+  // have the same; values near the ends of the range.
+  for (const std::string &cpu : attentionCPUs())
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(cpu);
+      AttentionShape shape{4, 2, 24, 40, 0, 0, type};
+      Attention attention(shape, 16, cpu);
+      for (auto [query, key, value] :
+           {std::tuple<float, float, float>{1e3f, 1e2f, 1},
+            {1e-20f, 1e-25f, 1},
+            {1, 1, 1e37f},
+            {1, 1, 1e-37f},
+            {1, 1, 1e-41f},
+            {0, 1, 1},
+            {1e15f, 1e15f, 1}}) {
+        std::vector<Sequence> sequences{
+            makeSequence(shape, 70, 3, 1, key, value),
+            makeSequence(shape, 5, 5, 3, key, value)};
+        Step step(shape, sequences, 16, 9);
+        Buffer<float> q = randomFloats(8 * shape.queryWidth(), 8, query);
+        Buffer<float> out = attention.run(step, q);
+        expectReference(attention, step, sequences, q, out);
       }
     }
 }
 
 TEST(Attention, PaddingRowsAreZero) {
-  Shape shape{4, 2, 16, 20};
-  CompiledKernel kernel("attention", params(shape, 16), "native");
+  AttentionShape shape{4, 2, 16, 20};
+  Attention attention(shape, 16, "native");
   Step step(shape, {makeSequence(shape, 5, 2, 1)}, 16, 1);
   step.seq.push_back(-1);
   step.tokens = 3;
   Buffer<float> q = randomFloats(3 * 4 * 16, 2);
-  Buffer<float> out = run(kernel, step, q, false);
+  Buffer<float> out = attention.run(step, q);
   for (int d = 0; d < 80; ++d) {
     EXPECT_NE(out[80 + d], 0);
     EXPECT_EQ(out[160 + d], 0);

@@ -151,6 +151,38 @@ uint16_t roundToBF16(float value) {
   return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
 }
 
+GuardedMemory::GuardedMemory(size_t bytes) : bytes(bytes) {
+  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t inner = (bytes + page - 1) / page * page;
+  mapped = inner + 2 * page;
+  mapping =
+      mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED)
+    fatal("no memory for a buffer");
+  unsigned char *first = static_cast<unsigned char *>(mapping) + page;
+  if (inner && mprotect(first, inner, PROT_READ | PROT_WRITE))
+    fatal("no memory for a buffer");
+  start = first + (inner - bytes);
+}
+
+GuardedMemory::GuardedMemory(const GuardedMemory &other)
+    : GuardedMemory(other.bytes) {
+  std::copy(other.start, other.start + bytes, start);
+}
+
+GuardedMemory::~GuardedMemory() {
+  if (mapping)
+    munmap(mapping, mapped);
+}
+
+bool hasFeature(const std::string &cpu, const std::string &feature) {
+  std::string error;
+  FailureOr<CPUTarget> target = CPUTarget::get(cpu, error);
+  if (failed(target))
+    fatal(error);
+  return target->has(feature);
+}
+
 std::vector<std::string> testedCPUs() {
   std::string error;
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);

@@ -9,11 +9,13 @@
 
 #include "llm/ABI/kernel.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llm::test {
@@ -52,6 +54,9 @@ private:
 /// Processors to test: "native", and x86-64-v3 where the host has more.
 std::vector<std::string> testedCPUs();
 
+/// Whether `cpu` has an LLVM feature.
+bool hasFeature(const std::string &cpu, const std::string &feature);
+
 /// The shapes to test for `cpu`: all on the host's own, every other one for the
 /// second processor, whose code differs in the width of vectors alone.
 template <typename T, size_t N>
@@ -62,14 +67,40 @@ std::vector<T> shapesFor(const std::string &cpu, const T (&shapes)[N]) {
   return result;
 }
 
-/// 64-byte aligned storage with guard bytes behind it, checked by the
-/// destructor.
+/// Memory between two pages that nobody may touch, its end at the second one.
+class GuardedMemory {
+public:
+  explicit GuardedMemory(size_t bytes);
+  GuardedMemory(const GuardedMemory &other);
+  GuardedMemory(GuardedMemory &&other) noexcept { swap(other); }
+  GuardedMemory &operator=(GuardedMemory other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~GuardedMemory();
+  unsigned char *data() const { return start; }
+
+private:
+  void swap(GuardedMemory &other) noexcept {
+    std::swap(start, other.start);
+    std::swap(bytes, other.bytes);
+    std::swap(mapping, other.mapping);
+    std::swap(mapped, other.mapped);
+  }
+  unsigned char *start = nullptr;
+  size_t bytes = 0;
+  void *mapping = nullptr;
+  size_t mapped = 0;
+};
+
+/// 64-byte aligned storage. Behind it are less than 64 guard bytes, which
+/// `intact` checks, then a page that traps.
 template <typename T> class Buffer {
 public:
   explicit Buffer(size_t count, T fill = T())
-      : storage((count * sizeof(T) + 63) / 64 + 2), count(count) {
+      : storage((count * sizeof(T) + 63) / 64 * 64), count(count) {
     std::fill(begin(), end(), fill);
-    std::fill(guard(), guard() + 64, static_cast<unsigned char>(0xa5));
+    std::fill(guard(), guardEnd(), static_cast<unsigned char>(0xa5));
   }
   T *data() { return reinterpret_cast<T *>(storage.data()); }
   const T *data() const { return reinterpret_cast<const T *>(storage.data()); }
@@ -82,26 +113,19 @@ public:
   size_t size() const { return count; }
   /// Whether nothing was written past the end.
   bool intact() const {
-    for (int i = 0; i < 64; ++i)
-      if (guard()[i] != 0xa5)
-        return false;
-    return true;
+    return std::all_of(guard(), guardEnd(),
+                       [](unsigned char byte) { return byte == 0xa5; });
   }
   bool operator==(const Buffer &other) const {
     return std::memcmp(data(), other.data(), count * sizeof(T)) == 0;
   }
 
 private:
-  struct alignas(64) Line {
-    unsigned char bytes[64];
-  };
-  unsigned char *guard() {
-    return reinterpret_cast<unsigned char *>(data() + count);
+  unsigned char *guard() const { return storage.data() + count * sizeof(T); }
+  unsigned char *guardEnd() const {
+    return storage.data() + (count * sizeof(T) + 63) / 64 * 64;
   }
-  const unsigned char *guard() const {
-    return reinterpret_cast<const unsigned char *>(data() + count);
-  }
-  std::vector<Line> storage;
+  GuardedMemory storage;
   size_t count;
 };
 

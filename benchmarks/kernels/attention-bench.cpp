@@ -1,0 +1,171 @@
+//===- attention-bench.cpp - Speed of attention on a CPU ------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// attention-bench [MCPU] [FILTER] [THREADS]: the items of one layer, split over
+// threads in equal runs as the thread pool does. The time of a call is the CPU
+// time of its slowest thread, so that other processes count little; medians.
+// Per step of T tokens after which the cache holds `context` slots: GFLOP/s,
+// four per element of a query and slot that it sees; GB/s of the cache.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/kernels/Harness.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+
+using namespace llm::test;
+
+static std::string mcpu = "native", filter;
+static int threads = 2;
+
+static double cpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) +
+         1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Median over repetitions of the slowest thread's time.
+static double measure(const std::function<void(int)> &work) {
+  constexpr int kRounds = 400;
+  std::vector<std::vector<double>> times(threads);
+  auto run = [&](int thread) {
+    work(thread);
+    double spent = 0;
+    for (int i = 0; i < 5 || (i < kRounds && spent < 0.4); ++i) {
+      double begin = cpuSeconds();
+      work(thread);
+      times[thread].push_back(cpuSeconds() - begin);
+      spent += times[thread].back();
+    }
+    std::sort(times[thread].begin(), times[thread].end());
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t)
+    others.emplace_back(run, t);
+  run(0);
+  for (std::thread &other : others)
+    other.join();
+  double slowest = 0;
+  for (const std::vector<double> &t : times)
+    slowest = std::max(slowest, t[t.size() / 2]);
+  return slowest;
+}
+
+static std::string entry(const char *name, int64_t value) {
+  return std::string(name) + " = " + std::to_string(value) + " : i64, ";
+}
+
+namespace {
+struct Shape {
+  int64_t heads, kvHeads, size;
+  std::string cacheType;
+};
+} // namespace
+
+/// The numbers as the cache holds them, in huge pages as in the runtime.
+static uint8_t *makePlane(const Buffer<float> &numbers, int64_t slots,
+                          int64_t width, const std::string &type) {
+  int64_t bytes = type == "f32" ? 4 : 2;
+  size_t total = static_cast<size_t>(slots * width * bytes);
+  auto *plane = static_cast<uint8_t *>(
+      aligned_alloc(size_t(2) << 20, (total >> 21 << 21) + (size_t(2) << 20)));
+  madvise(plane, total, MADV_HUGEPAGE);
+  for (int64_t i = 0; i < slots * width; ++i) {
+    float number = numbers[i % numbers.size()];
+    auto half = static_cast<_Float16>(number);
+    uint16_t bits = roundToBF16(number);
+    if (type == "f32")
+      std::memcpy(plane + i * 4, &number, 4);
+    else
+      std::memcpy(plane + i * 2, type == "f16" ? (void *)&half : &bits, 2);
+  }
+  return plane;
+}
+
+static void bench(const Shape &shape, int64_t tokens, int64_t context,
+                  int64_t page) {
+  auto [heads, kvHeads, size, type] = shape;
+  std::string name = std::to_string(heads) + "/" + std::to_string(kvHeads) +
+                     "x" + std::to_string(size) + " " + type +
+                     " T=" + std::to_string(tokens) + " context " +
+                     std::to_string(context) + " page " + std::to_string(page);
+  if (name.find(filter) == std::string::npos)
+    return;
+  int64_t tile = std::clamp<int64_t>(96 / (heads / kvHeads), 1, 32);
+  int64_t minTiles = (31 + kvHeads) / kvHeads;
+  CompiledKernel kernel(
+      "attention",
+      "{" + entry("heads", heads) + entry("kv_heads", kvHeads) +
+          entry("size", size) + entry("value_size", size) + entry("window", 0) +
+          entry("page_size", page) + entry("tile", tile) +
+          entry("min_tiles", minTiles) +
+          "scale = 0.125 : f64, softcap = 0.0 : f64, cache_type = " + type +
+          "}",
+      mcpu);
+  int64_t width = kvHeads * size, bytes = type == "f32" ? 4 : 2;
+  Buffer<float> q = randomFloats(tokens * heads * size, 1),
+                out(tokens * heads * size), numbers = randomFloats(99991, 2);
+  uint8_t *keys = makePlane(numbers, context, width, type),
+          *values = makePlane(numbers, context, width, type);
+  Buffer<int32_t> seq(tokens, 0), begin(2, 0),
+      length(1, static_cast<int32_t>(context)),
+      table(page ? (context + page - 1) / page : 1, 0);
+  begin[1] = static_cast<int32_t>(tokens);
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = static_cast<int32_t>(i);
+  int64_t items =
+      std::max((tokens + tile - 1) / tile, std::min(tokens, minTiles)) *
+      kvHeads;
+  double seconds = measure([&](int thread) {
+    kernel.call(tokens,
+                {q.data(), keys, values, seq.data(), begin.data(),
+                 length.data(), table.data(), out.data()},
+                {tokens, static_cast<int64_t>(table.size())},
+                items * thread / threads, items * (thread + 1) / threads);
+  });
+  double seen =
+      static_cast<double>(tokens) *
+      (static_cast<double>(context) - static_cast<double>(tokens - 1) / 2);
+  printf("%-44s %10.1f us %7.1f GFLOP/s", name.c_str(), seconds * 1e6,
+         seen * static_cast<double>(heads * size) * 4 / seconds * 1e-9);
+  if (tokens == 1)
+    printf(" %6.1f GB/s",
+           static_cast<double>(2 * context * width * bytes) / seconds * 1e-9);
+  printf("\n");
+  fflush(stdout);
+  free(keys);
+  free(values);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1)
+    mcpu = argv[1];
+  if (argc > 2)
+    filter = argv[2];
+  if (argc > 3)
+    threads = std::max(1, std::atoi(argv[3]));
+  for (const char *type : {"f32", "f16", "bf16"})
+    for (const Shape &shape :
+         {Shape{9, 3, 64, type}, Shape{32, 8, 128, type}}) {
+      for (auto [tokens, context] : {std::pair<int64_t, int64_t>{64, 64},
+                                     {512, 512},
+                                     {8192, 8192},
+                                     {512, 8192},
+                                     {1, 512},
+                                     {1, 8192},
+                                     {1, 65536}})
+        bench(shape, tokens, context, 64);
+      bench(shape, 512, 8192, 24);
+    }
+  return 0;
+}

@@ -1,0 +1,285 @@
+//===- AttentionPack.cpp - A chunk's keys and values in scratch -----------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/Attention.h"
+
+#include <numeric>
+
+namespace mlir::llm {
+
+/// Columns of the square of `rows`: result i has element i of every row.
+/// 32- and 64-bit interleaving within 128-bit lanes, then lanes: each step is
+/// one instruction per register.
+static SmallVector<Value> transpose(Emitter &e, SmallVector<Value> rows) {
+  auto n = static_cast<int64_t>(rows.size());
+  auto shuffle = [&](Value a, Value b, function_ref<int64_t(int64_t)> from) {
+    SmallVector<int64_t> mask;
+    for (int64_t i = 0; i < n; ++i)
+      mask.push_back(from(i));
+    return Value(vector::ShuffleOp::create(e, a, b, mask));
+  };
+  // Interleaves units of `unit` lanes of a and b, from the lower (upper) half
+  // of every 128-bit lane.
+  auto interleave = [&](Value a, Value b, int64_t unit, bool upper) {
+    return shuffle(a, b, [&](int64_t i) {
+      int64_t lane = i / 4 * 4, piece = i % 4 / unit;
+      return piece % 2 * n + lane + (upper ? 2 : 0) + piece / 2 * unit +
+             i % unit;
+    });
+  };
+  SmallVector<Value> next(n);
+  for (int64_t i = 0; i < n; i += 4) {
+    Value ab = interleave(rows[i], rows[i + 1], 1, false),
+          abUpper = interleave(rows[i], rows[i + 1], 1, true),
+          cd = interleave(rows[i + 2], rows[i + 3], 1, false),
+          cdUpper = interleave(rows[i + 2], rows[i + 3], 1, true);
+    next[i] = interleave(ab, cd, 2, false);
+    next[i + 1] = interleave(ab, cd, 2, true);
+    next[i + 2] = interleave(abUpper, cdUpper, 2, false);
+    next[i + 3] = interleave(abUpper, cdUpper, 2, true);
+  }
+  // Now lane L of next[4 k + j] is column 4 L + j of rows 4 k to 4 k + 3: a
+  // transposition of lanes between the k's is left.
+  SmallVector<Value> result(n);
+  int64_t lanes = n / 4;
+  for (int64_t j = 0; j < 4; ++j) {
+    SmallVector<Value> quads;
+    for (int64_t k = 0; k < lanes; ++k)
+      quads.push_back(next[4 * k + j]);
+    // Picks lanes (a, b) of x, then (a, b) of y, for 4; for 2, a of both.
+    auto pick = [&](Value x, Value y, int64_t a, int64_t b) {
+      int64_t half = lanes / 2;
+      return shuffle(x, y, [&](int64_t i) {
+        int64_t lane = i / 4, within = lane % half;
+        return lane / half * n + (within ? b : a) * 4 + i % 4;
+      });
+    };
+    if (lanes == 2) {
+      result[j] = pick(quads[0], quads[1], 0, 0);
+      result[4 + j] = pick(quads[0], quads[1], 1, 1);
+      continue;
+    }
+    Value low0 = pick(quads[0], quads[1], 0, 1),
+          low1 = pick(quads[2], quads[3], 0, 1),
+          high0 = pick(quads[0], quads[1], 2, 3),
+          high1 = pick(quads[2], quads[3], 2, 3);
+    result[j] = pick(low0, low1, 0, 2);
+    result[4 + j] = pick(low0, low1, 1, 3);
+    result[8 + j] = pick(high0, high1, 0, 2);
+    result[12 + j] = pick(high0, high1, 1, 3);
+  }
+  return result;
+}
+
+/// `value` with zeros behind it, `count` lanes in all.
+static Value padTo(Emitter &e, Value value, int64_t count) {
+  auto type = cast<VectorType>(value.getType());
+  int64_t lanes = type.getDimSize(0);
+  if (lanes == count)
+    return value;
+  SmallVector<int64_t> mask;
+  for (int64_t i = 0; i < count; ++i)
+    mask.push_back(std::min(i, lanes));
+  Value zero = arith::ConstantOp::create(e, e.getZeroAttr(type));
+  return vector::ShuffleOp::create(e, value, zero, mask);
+}
+
+/// `count` elements of a plane as `width` f32 lanes, zeros behind them.
+Value AttentionEmitter::loadPlane(Value plane, Value at, int64_t count) {
+  Value raw = padTo(*e, e->loadRaw(plane, at, count), width);
+  if (cacheType.isF32())
+    return raw;
+  return e->widen(
+      arith::BitcastOp::create(*e, VectorType::get({width}, cacheType), raw));
+}
+
+/// Calls `body(offset, lanes)` for the parts of `dim` elements, `step` at a
+/// time, then what is left.
+static void forParts(Emitter &e, int64_t dim, int64_t step,
+                     function_ref<void(Value, int64_t)> body) {
+  int64_t full = dim / step * step;
+  if (full)
+    e.loop(e.idx(0), e.idx(full), step, [&](Value d) { body(d, step); });
+  if (dim != full)
+    body(e.idx(full), dim - full);
+}
+
+AttentionEmitter::Chunk AttentionEmitter::chunkAt(const Run &run, Value index) {
+  Chunk chunk;
+  chunk.start = e->muli(index, kChunk);
+  Value end = e->addi(chunk.start, kChunk);
+  chunk.first = e->maxi(chunk.start, run.low);
+  chunk.last = e->mini(end, run.count);
+  chunk.partial = arith::OrIOp::create(*e, e->less(run.firstCount, end),
+                                       e->less(chunk.start, run.lastLow));
+  chunk.slots = e->muli(e->remi(index, 2), kChunk);
+  chunk.ahead = e->subi(e->idx(kChunk), chunk.slots);
+  return chunk;
+}
+
+/// The cache is read a row at a time, in strides that the hardware does not
+/// guess.
+void AttentionEmitter::fetch(Value plane, Value at) {
+  memref::PrefetchOp::create(*e, plane, ValueRange{at}, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+}
+
+/// Fills the chunk's part of `slots`. A slot that no row sees may not exist: it
+/// becomes the nearest one that is seen.
+void AttentionEmitter::emitSlots(const Run &run, const Chunk &chunk) {
+  // Units of slots that lie in one page.
+  int64_t unit = pageSize ? std::gcd(pageSize, kChunk) : kChunk;
+  Value lastSlot = e->subi(chunk.last, e->idx(1));
+  auto unitOf = [&](Value slot) { return e->muli(e->divi(slot, unit), unit); };
+  Value lowest = unitOf(chunk.first), highest = unitOf(lastSlot);
+  e->loop(e->idx(0), e->idx(kChunk), unit, [&](Value j) {
+    Value anchor = e->mini(e->maxi(e->addi(chunk.start, j), lowest), highest);
+    Value page = pageSize ? e->divi(anchor, pageSize) : e->idx(0);
+    Value base = e->toIndex(e->load(tables, e->addi(run.table, page)));
+    if (pageSize)
+      base = e->addi(e->muli(base, pageSize), e->remi(anchor, pageSize));
+    else
+      base = e->addi(base, anchor);
+    e->loop(e->idx(0), e->idx(unit), 1, [&](Value i) {
+      Value seen = e->mini(e->maxi(e->addi(anchor, i), chunk.first), lastSlot);
+      e->store(e->addi(base, e->subi(seen, anchor)), slots,
+               e->addi(chunk.slots, e->addi(j, i)));
+    });
+  });
+}
+
+/// Transposes the keys of the blocks of `width` slots that hold a seen one.
+void AttentionEmitter::packKeys(const Chunk &chunk) {
+  Value firstBlock = e->divi(e->subi(chunk.first, chunk.start), width);
+  Value lastBlock =
+      e->divi(e->addi(e->subi(chunk.last, chunk.start), width - 1), width);
+  // Elements of a step of the inner loop over `keySteps`.
+  int64_t unit = pairs ? 2 : 1;
+  e->loop(firstBlock, lastBlock, 1, [&](Value block) {
+    Value firstSlot = e->muli(block, width);
+    SmallVector<Value> bases, ahead;
+    auto baseAt = [&](Value i) {
+      Value slot = e->load(slots, i);
+      return e->muli(e->addi(e->muli(slot, kvHeads), head), size);
+    };
+    for (int64_t i = 0; i < width; ++i) {
+      Value j = e->addi(firstSlot, i);
+      bases.push_back(baseAt(e->addi(chunk.slots, j)));
+      ahead.push_back(baseAt(e->addi(chunk.ahead, j)));
+    }
+    forParts(*e, size, width * unit, [&](Value d, int64_t count) {
+      for (Value base : ahead)
+        fetch(keys, e->addi(base, d));
+      SmallVector<Value> rows;
+      for (Value base : bases) {
+        Value at = e->addi(base, d);
+        if (!pairs) {
+          rows.push_back(loadPlane(keys, at, count));
+          continue;
+        }
+        Value raw = padTo(*e, e->loadRaw(keys, at, count), 2 * width);
+        rows.push_back(vector::BitCastOp::create(
+            *e, VectorType::get({width}, e->getI32Type()), raw));
+      }
+      SmallVector<Value> columns = transpose(*e, rows);
+      Value step = e->divi(d, unit);
+      for (int64_t i = 0; i < (count + unit - 1) / unit; ++i)
+        vector::StoreOp::create(
+            *e, columns[i], tileKeys,
+            ValueRange{e->addi(e->muli(e->addi(step, i), kChunk), firstSlot)});
+    });
+  });
+}
+
+std::pair<Value, Value> AttentionEmitter::valueRange(const Chunk &chunk) {
+  Value low = e->subi(chunk.first, chunk.start),
+        high = e->subi(chunk.last, chunk.start);
+  if (pairs)
+    return {e->divi(low, 2), e->divi(e->addi(high, 1), 2)};
+  return {low, high};
+}
+
+/// Copies the values of the slots that are seen; the other one of a pair counts
+/// as zero.
+void AttentionEmitter::packValues(const Chunk &chunk) {
+  auto [low, high] = valueRange(chunk);
+  auto rowOf = [&](Value part, Value j) {
+    Value slot = e->load(slots, e->addi(part, j));
+    return e->muli(e->addi(e->muli(slot, kvHeads), head), valueSize);
+  };
+  if (!pairs) {
+    e->loop(low, high, 1, [&](Value j) {
+      Value from = rowOf(chunk.slots, j), ahead = rowOf(chunk.ahead, j);
+      Value to = e->muli(j, valueWidth);
+      e->forRow(valueSize, [&](Value d, int64_t lanes) {
+        fetch(values, e->addi(ahead, d));
+        e->storeVec(loadPlane(values, e->addi(from, d), lanes), tileValues,
+                    e->addi(to, d));
+      });
+    });
+    return;
+  }
+  SmallVector<int64_t> lower, upper;
+  for (int64_t i = 0; i < width; ++i) {
+    lower.append({i, 2 * width + i});
+    upper.append({width + i, 3 * width + i});
+  }
+  auto words = VectorType::get({width}, e->getI32Type());
+  e->loop(low, high, 1, [&](Value pair) {
+    Value j = e->muli(pair, 2), to = e->muli(pair, valueWidth);
+    Value slot = e->addi(chunk.start, j);
+    Value seen[] = {
+        arith::CmpIOp::create(*e, arith::CmpIPredicate::sge, slot, chunk.first),
+        e->less(e->addi(slot, 1), chunk.last)};
+    Value after = e->addi(j, 1);
+    Value from[] = {rowOf(chunk.slots, j), rowOf(chunk.slots, after)};
+    Value ahead[] = {rowOf(chunk.ahead, j), rowOf(chunk.ahead, after)};
+    forParts(*e, valueSize, 2 * width, [&](Value d, int64_t count) {
+      Value rows[2];
+      for (int i = 0; i < 2; ++i) {
+        fetch(values, e->addi(ahead[i], d));
+        Value raw = padTo(*e, e->loadRaw(values, e->addi(from[i], d), count),
+                          2 * width);
+        rows[i] = e->select(seen[i], raw, e->splatInt(0, 2 * width, 16));
+      }
+      auto store = [&](ArrayRef<int64_t> mask, int64_t offset) {
+        Value mixed = vector::ShuffleOp::create(*e, rows[0], rows[1], mask);
+        vector::StoreOp::create(*e, vector::BitCastOp::create(*e, words, mixed),
+                                tileValues,
+                                ValueRange{e->addi(e->addi(to, d), offset)});
+      };
+      store(lower, 0);
+      if (count > width)
+        store(upper, width);
+    });
+  });
+}
+
+Value AttentionEmitter::emitNonFinite(const Chunk &chunk) {
+  auto [low, high] = valueRange(chunk);
+  // The largest exponent, of bf16 or f32.
+  unsigned bits = pairs ? 16 : 32;
+  int64_t lanes = pairs ? 2 * width : width;
+  int64_t exponent = pairs ? 0x7f80 : 0x7f800000;
+  auto type = VectorType::get({lanes}, e->getIntegerType(bits));
+  SmallVector<Value> top = e->loop(
+      e->muli(low, valueWidth), e->muli(high, valueWidth), width,
+      {e->splatInt(0, lanes, bits)},
+      [&](Value at, ValueRange sofar) -> SmallVector<Value> {
+        Value x = vector::BitCastOp::create(*e, type,
+                                            e->loadRaw(tileValues, at, width));
+        Value masked =
+            arith::AndIOp::create(*e, x, e->splatInt(exponent, lanes, bits));
+        return {arith::MaxSIOp::create(*e, sofar[0], masked)};
+      });
+  Value largest =
+      vector::ReductionOp::create(*e, vector::CombiningKind::MAXSI, top[0]);
+  Value bound = arith::ConstantOp::create(
+      *e, e->getIntegerAttr(e->getIntegerType(bits), exponent));
+  return arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, largest, bound);
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,260 @@
+//===- AttentionTile.cpp - Rows of attention times a chunk ----------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/Attention.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+#include <limits>
+
+namespace mlir::llm {
+
+/// acc [row * columns + column] plus the products of rows of `a` (elements or
+/// pairs, aBase + row * aStride + k) and lines of `b` (bBase + k * bStride) for
+/// k in [low, high), in ascending order.
+SmallVector<Value> AttentionEmitter::product(int64_t rows, Value a, Value aBase,
+                                             int64_t aStride, Value b,
+                                             Value bBase, int64_t bStride,
+                                             int64_t columns, Value low,
+                                             Value high,
+                                             SmallVector<Value> acc) {
+  auto f32s = e->f32Vec(width);
+  auto halves = VectorType::get({2 * width}, e->getBF16Type());
+  return e->loop(low, high, 1, acc, [&](Value k, ValueRange sums) {
+    Value line = e->addi(bBase, e->muli(k, bStride));
+    SmallVector<Value> right, next;
+    for (int64_t j = 0; j < columns; ++j) {
+      Value x = e->loadRaw(b, e->addi(line, j * width), width);
+      right.push_back(pairs ? vector::BitCastOp::create(*e, halves, x) : x);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      Value x = e->broadcast(
+          e->load(a, e->addi(e->addi(aBase, r * aStride), k)), width);
+      if (pairs)
+        x = vector::BitCastOp::create(*e, halves, x);
+      for (int64_t j = 0; j < columns; ++j) {
+        Value sum = sums[r * columns + j];
+        if (pairs)
+          next.push_back(
+              LLVM::CallIntrinsicOp::create(
+                  *e, f32s,
+                  e->getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                  ValueRange{sum, x, right[j]})
+                  .getResult(0));
+        else
+          next.push_back(e->fma(x, right[j], sum));
+      }
+    }
+    return next;
+  });
+}
+
+/// [low, count) of the slots that a row sees.
+std::pair<Value, Value> AttentionEmitter::rowRange(const Run &run, Value row) {
+  Value count = e->addi(run.firstCount, e->divi(row, group));
+  Value low =
+      window ? e->maxi(e->idx(0), e->subi(count, e->idx(window))) : e->idx(0);
+  return {low, count};
+}
+
+void AttentionEmitter::emitChunk(const Run &run, Value index) {
+  Chunk chunk = chunkAt(run, index);
+  // The one behind the last is the last again.
+  Value lastIndex = e->divi(e->subi(run.count, e->idx(1)), kChunk);
+  Chunk next = chunkAt(run, e->mini(e->addi(index, 1), lastIndex));
+  next.slots = chunk.ahead;
+  emitSlots(run, next);
+  packKeys(chunk);
+  packValues(chunk);
+  // The weight zero of a slot that a row does not see hides everything but an
+  // infinity or a NaN: then rows are taken one by one.
+  auto isBad = scf::IfOp::create(*e, TypeRange{e->getI1Type()}, chunk.partial,
+                                 /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(*e);
+    e->setInsertionPointToEnd(isBad.thenBlock());
+    scf::YieldOp::create(*e, emitNonFinite(chunk));
+    e->setInsertionPointToEnd(isBad.elseBlock());
+    Value no = arith::ConstantOp::create(*e, e->getBoolAttr(false));
+    scf::YieldOp::create(*e, no);
+  }
+  e->ifElse(
+      isBad.getResult(0),
+      [&] {
+        e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+          auto [low, count] = rowRange(run, row);
+          Chunk own = chunk;
+          own.first = e->maxi(chunk.first, low);
+          own.last = e->mini(chunk.last, count);
+          e->ifThen(e->less(own.first, own.last), [&] {
+            packValues(own);
+            emitRows(run, own, 1, row);
+          });
+        });
+      },
+      [&] {
+        // Whole register tiles; then what a group leaves over; then one by one.
+        SmallVector<int64_t> blocks{kRows};
+        if (group % kRows > 1)
+          blocks.push_back(group % kRows);
+        blocks.push_back(1);
+        Value done = e->idx(0);
+        for (int64_t block : blocks) {
+          Value left = e->subi(run.rows, done);
+          Value end = e->addi(done, e->muli(e->divi(left, block), block));
+          e->loop(done, end, block,
+                  [&](Value row) { emitRows(run, chunk, block, row); });
+          done = end;
+        }
+      });
+}
+
+void AttentionEmitter::emitRows(const Run &run, const Chunk &chunk,
+                                int64_t rows, Value row) {
+  emitScores(rows, row);
+  e->ifThen(chunk.partial, [&] { emitMask(run, chunk, rows, row); });
+  emitSoftmax(rows, row);
+  emitValues(chunk, rows, row);
+}
+
+void AttentionEmitter::emitScores(int64_t rows, Value row) {
+  Value q = e->muli(row, keySteps);
+  e->loop(e->idx(0), e->idx(kChunk), columns * width, [&](Value column) {
+    SmallVector<Value> acc(rows * columns, e->splat(0, width));
+    acc = product(rows, tileQueries, q, keySteps, tileKeys, column, kChunk,
+                  columns, e->idx(0), e->idx(keySteps), acc);
+    for (auto [i, score] : llvm::enumerate(acc)) {
+      auto r = static_cast<int64_t>(i) / columns,
+           j = static_cast<int64_t>(i) % columns;
+      if (softcap > 0)
+        score = e->mul(
+            math::TanhOp::create(*e, score),
+            e->splat(static_cast<float>(softcap * 1.4426950408889634), width));
+      e->storeVec(score, scores, e->addi(column, r * kChunk + j * width));
+    }
+  });
+}
+
+/// Scores of slots that a row does not see become -infinity.
+void AttentionEmitter::emitMask(const Run &run, const Chunk &chunk,
+                                int64_t rows, Value row) {
+  SmallVector<int32_t> lane(width);
+  for (int64_t i = 0; i < width; ++i)
+    lane[i] = static_cast<int32_t>(i);
+  Value lanes =
+      arith::ConstantOp::create(*e, cast<TypedAttr>(e->getI32VectorAttr(lane)));
+  e->loop(e->idx(0), e->idx(rows), 1, [&](Value r) {
+    auto [low, count] = rowRange(run, e->addi(row, r));
+    e->loop(e->idx(0), e->idx(kChunk), width, [&](Value i) {
+      Value start = e->addi(chunk.start, i);
+      auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
+        Value relative = arith::IndexCastOp::create(*e, e->getI32Type(),
+                                                    e->subi(bound, start));
+        return arith::CmpIOp::create(*e, predicate, lanes,
+                                     e->broadcast(relative, width));
+      };
+      // Within what was packed, too: the rest holds anything.
+      Value seen = arith::AndIOp::create(
+          *e, compare(arith::CmpIPredicate::sge, e->maxi(low, chunk.first)),
+          compare(arith::CmpIPredicate::slt, e->mini(count, chunk.last)));
+      Value at = e->addi(e->muli(r, kChunk), i);
+      e->storeVec(e->select(seen, e->loadVec(scores, at, width),
+                            e->splat(-INFINITY, width)),
+                  scores, at);
+    });
+  });
+}
+
+/// Turns the scores of a block of rows into weights, and moves the rows'
+/// maxima and sums.
+void AttentionEmitter::emitSoftmax(int64_t rows, Value row) {
+  for (int64_t r = 0; r < rows; ++r) {
+    Value top;
+    for (int64_t i = 0; i < kChunk; i += width) {
+      Value part = e->loadVec(scores, e->idx(r * kChunk + i), width);
+      top = top ? e->larger(top, part) : part;
+    }
+    e->store(e->reduceMax(top), factors, e->idx(r));
+  }
+  Value oldMax = e->loadVec(spanMaxima, row, rows);
+  Value newMax =
+      e->larger(e->larger(oldMax, e->loadVec(factors, e->idx(0), rows)),
+                e->splat(std::numeric_limits<float>::lowest(), rows));
+  e->storeVec(newMax, spanMaxima, row);
+  e->storeVec(e->exp2(e->sub(oldMax, newMax), 5), factors, e->idx(0));
+  // A weight of bf16 needs fewer terms.
+  int64_t degree = pairs ? 3 : 5;
+  int64_t stride = pairs ? kChunk / 2 : kChunk;
+  e->loop(e->idx(0), e->idx(rows), 1, [&](Value r) {
+    Value from = e->muli(r, kChunk), to = e->muli(r, stride);
+    Value at = e->addi(row, r);
+    Value top = e->broadcast(e->load(spanMaxima, at), width);
+    SmallVector<Value> powers;
+    Value total;
+    for (int64_t i = 0; i < kChunk; i += width) {
+      Value score = e->loadVec(scores, e->addi(from, i), width);
+      Value power = e->exp2(e->sub(score, top), degree);
+      total = total ? e->add(total, power) : power;
+      powers.push_back(power);
+    }
+    if (pairs) {
+      auto halves = VectorType::get({2 * width}, e->getBF16Type());
+      auto words = VectorType::get({width}, e->getI32Type());
+      for (int64_t i = 0; i < kChunk / width; i += 2) {
+        Value packed =
+            LLVM::CallIntrinsicOp::create(
+                *e, halves,
+                e->getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
+                ValueRange{powers[i + 1], powers[i]})
+                .getResult(0);
+        vector::StoreOp::create(
+            *e, vector::BitCastOp::create(*e, words, packed), weights,
+            ValueRange{e->addi(to, i / 2 * width)});
+      }
+    } else {
+      for (auto [i, power] : llvm::enumerate(powers))
+        e->storeVec(power, weights,
+                    e->addi(to, static_cast<int64_t>(i) * width));
+    }
+    Value sumAt = e->muli(at, width);
+    Value factor = e->broadcast(e->load(factors, r), width);
+    e->storeVec(e->fma(e->loadVec(spanSums, sumAt, width), factor, total),
+                spanSums, sumAt);
+  });
+}
+
+/// Scales the outputs of a block of rows, and adds the chunk's values.
+void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value row) {
+  auto [low, high] = valueRange(chunk);
+  int64_t stride = pairs ? kChunk / 2 : kChunk;
+  Value base = e->muli(row, valueWidth);
+  auto pass = [&](Value column, int64_t count) {
+    SmallVector<Value> acc;
+    auto at = [&](int64_t r, int64_t j) {
+      return e->addi(e->addi(base, column), r * valueWidth + j * width);
+    };
+    for (int64_t r = 0; r < rows; ++r) {
+      Value factor = e->broadcast(e->load(factors, e->idx(r)), width);
+      for (int64_t j = 0; j < count; ++j)
+        acc.push_back(e->mul(e->loadVec(spanOutputs, at(r, j), width), factor));
+    }
+    acc = product(rows, weights, e->idx(0), stride, tileValues, column,
+                  valueWidth, count, low, high, acc);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < count; ++j)
+        e->storeVec(acc[r * count + j], spanOutputs, at(r, j));
+  };
+  int64_t step = columns * width, full = valueWidth / step * step;
+  if (full)
+    e->loop(e->idx(0), e->idx(full), step,
+            [&](Value column) { pass(column, columns); });
+  if (valueWidth != full)
+    pass(e->idx(full), (valueWidth - full) / width);
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,239 @@
+//===- AttentionSteps.cpp - Steps over a paged cache for tests ------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/kernels/AttentionSteps.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace llm::test {
+
+static constexpr float kScale = 0.3f;
+
+std::ostream &operator<<(std::ostream &os, const AttentionShape &shape) {
+  return os << shape.heads << "/" << shape.kvHeads << " heads of " << shape.size
+            << " and " << shape.valueSize << ", window " << shape.window
+            << ", softcap " << shape.softcap << ", " << shape.cacheType
+            << ", tiles of " << shape.tile;
+}
+
+static int elementBytes(const AttentionShape &shape) {
+  return std::string(shape.cacheType) == "f32" ? 4 : 2;
+}
+
+float roundTo(const std::string &type, float value) {
+  if (type == "f16")
+    return static_cast<_Float16>(value);
+  if (type == "bf16")
+    return BFloat16(value);
+  return value;
+}
+
+static void put(uint8_t *at, const std::string &type, float value) {
+  if (type == "f32") {
+    std::memcpy(at, &value, 4);
+  } else if (type == "f16") {
+    auto half = static_cast<_Float16>(value);
+    std::memcpy(at, &half, 2);
+  } else {
+    BFloat16 half(value);
+    std::memcpy(at, &half, 2);
+  }
+}
+
+Sequence makeSequence(const AttentionShape &shape, int length, int fresh,
+                      unsigned seed, float keyScale, float valueScale) {
+  auto keys = randomFloats(
+      static_cast<size_t>(length) * shape.kvHeads * shape.size, seed, keyScale);
+  auto values = randomFloats(static_cast<size_t>(length) * shape.kvHeads *
+                                 shape.valueSize,
+                             seed + 1, valueScale);
+  return {length,
+          fresh,
+          {keys.begin(), keys.end()},
+          {values.begin(), values.end()}};
+}
+
+Sequence firstSlots(const AttentionShape &shape, const Sequence &whole,
+                    int length, int fresh) {
+  auto part = [&](const std::vector<float> &rows, int size) {
+    return std::vector<float>(rows.begin(),
+                              rows.begin() + length * shape.kvHeads * size);
+  };
+  return {length, fresh, part(whole.keys, shape.size),
+          part(whole.values, shape.valueSize)};
+}
+
+Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
+           int pageSize, unsigned seed)
+    : shape(shape), pageSize(pageSize), keys(0), values(0) {
+  int pages = 0, longest = 0, slots = 0;
+  for (const Sequence &s : sequences) {
+    longest = std::max(longest, s.length);
+    pages += pageSize ? (s.length + pageSize - 1) / pageSize : 0;
+    slots += s.length;
+  }
+  width = pageSize ? (longest + pageSize - 1) / pageSize : 1;
+  std::vector<int32_t> order(pages + 1);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  if (pageSize)
+    slots = (pages + 1) * pageSize;
+  int bytes = elementBytes(shape);
+  int keyWidth = shape.kvHeads * shape.size,
+      valueWidth = shape.kvHeads * shape.valueSize;
+  keys = Buffer<uint8_t>(static_cast<size_t>(slots) * keyWidth * bytes, 0xff);
+  values =
+      Buffer<uint8_t>(static_cast<size_t>(slots) * valueWidth * bytes, 0xff);
+  table.assign(sequences.size() * width, -1);
+  begin.push_back(0);
+  int nextPage = 0, nextSlot = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const Sequence &s = sequences[i];
+    for (int j = 0; j < s.length; ++j) {
+      int slot;
+      if (pageSize) {
+        int32_t &page = table[i * width + j / pageSize];
+        if (page < 0)
+          page = order[nextPage++];
+        slot = page * pageSize + j % pageSize;
+      } else {
+        table[i * width] = nextSlot;
+        slot = nextSlot + j;
+      }
+      for (int d = 0; d < keyWidth; ++d)
+        put(&keys[(static_cast<size_t>(slot) * keyWidth + d) * bytes],
+            shape.cacheType, s.keys[j * keyWidth + d]);
+      for (int d = 0; d < valueWidth; ++d)
+        put(&values[(static_cast<size_t>(slot) * valueWidth + d) * bytes],
+            shape.cacheType, s.values[j * valueWidth + d]);
+    }
+    nextSlot += s.length;
+    length.push_back(s.length);
+    seq.insert(seq.end(), s.fresh, static_cast<int32_t>(i));
+    tokens += s.fresh;
+    begin.push_back(tokens);
+  }
+}
+
+static std::string params(const AttentionShape &shape, int pageSize) {
+  auto integer = [](const char *name, int value) {
+    return std::string(name) + " = " + std::to_string(value) + " : i64, ";
+  };
+  return "{" + integer("heads", shape.heads) +
+         integer("kv_heads", shape.kvHeads) + integer("size", shape.size) +
+         integer("value_size", shape.valueSize) + integer("tile", shape.tile) +
+         integer("min_tiles", shape.minTiles) +
+         integer("window", shape.window) + integer("page_size", pageSize) +
+         "scale = 0.3 : f64, softcap = " + std::to_string(shape.softcap) +
+         " : f64, cache_type = " + shape.cacheType + "}";
+}
+
+Attention::Attention(const AttentionShape &shape, int pageSize,
+                     const std::string &cpu)
+    : shape(shape), pairs(std::string(shape.cacheType) == "bf16" &&
+                          hasFeature(cpu, "avx512bf16")),
+      kernel("attention", params(shape, pageSize), cpu) {}
+
+template <typename T> static Buffer<T> bufferOf(const std::vector<T> &values) {
+  Buffer<T> result(values.size());
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+Buffer<float> Attention::run(const Step &step, const Buffer<float> &q,
+                             bool split) const {
+  Buffer<float> out(static_cast<size_t>(step.tokens) * shape.outWidth(), NAN);
+  Buffer<int32_t> seq = bufferOf(step.seq), begin = bufferOf(step.begin),
+                  length = bufferOf(step.length), table = bufferOf(step.table);
+  std::vector<const void *> buffers{
+      q.data(),     step.keys.data(), step.values.data(), seq.data(),
+      begin.data(), length.data(),    table.data(),       out.data()};
+  int64_t items = std::max((step.tokens + shape.tile - 1) / shape.tile,
+                           std::min(step.tokens, shape.minTiles)) *
+                  int64_t(shape.kvHeads);
+  if (!split)
+    kernel.call(step.tokens, buffers, {step.tokens, step.width}, 0, items);
+  else
+    for (int64_t i = items - 1; i >= 0; --i)
+      kernel.call(step.tokens, buffers, {step.tokens, step.width}, i, i + 1);
+  EXPECT_TRUE(out.intact());
+  return out;
+}
+
+Reference reference(const AttentionShape &shape, const Sequence &s, int count,
+                    const float *q, bool roundsToBF16) {
+  Reference result;
+  result.out.assign(shape.outWidth(), 0.0);
+  result.spread.assign(shape.outWidth(), 0.0);
+  int group = shape.heads / shape.kvHeads;
+  int low = shape.window ? std::max(0, count - shape.window) : 0;
+  constexpr double kLog2E = 1.4426950408889634;
+  double fold = shape.softcap > 0 ? double(kScale) / shape.softcap
+                                  : double(kScale) * kLog2E;
+  for (int h = 0; h < shape.heads; ++h) {
+    int kv = h / group;
+    std::vector<double> query(shape.size), score(count);
+    for (int d = 0; d < shape.size; ++d) {
+      float x = q[h * shape.size + d];
+      query[d] = roundsToBF16 ? double(BFloat16(x * static_cast<float>(fold)))
+                              : x * fold;
+    }
+    double top = -INFINITY, sum = 0;
+    for (int j = low; j < count; ++j) {
+      double dot = 0;
+      for (int d = 0; d < shape.size; ++d)
+        dot += query[d] *
+               roundTo(shape.cacheType,
+                       s.keys[(j * shape.kvHeads + kv) * shape.size + d]);
+      if (shape.softcap > 0)
+        dot = shape.softcap * kLog2E * std::tanh(dot);
+      score[j] = dot;
+      top = std::max(top, dot);
+      result.top = std::max(result.top, std::abs(dot));
+    }
+    for (int j = low; j < count; ++j)
+      sum += std::exp2(score[j] - top);
+    for (int j = low; j < count; ++j)
+      for (int d = 0; d < shape.valueSize; ++d) {
+        double part =
+            std::exp2(score[j] - top) / sum *
+            roundTo(shape.cacheType,
+                    s.values[(j * shape.kvHeads + kv) * shape.valueSize + d]);
+        result.out[h * shape.valueSize + d] += part;
+        result.spread[h * shape.valueSize + d] += std::abs(part);
+      }
+  }
+  return result;
+}
+
+void expectReference(const Attention &attention, const Step &step,
+                     const std::vector<Sequence> &sequences,
+                     const Buffer<float> &q, const Buffer<float> &out) {
+  const AttentionShape &shape = step.shape;
+  int width = shape.outWidth();
+  for (int t = 0; t < step.tokens; ++t) {
+    if (step.seq[t] < 0)
+      continue;
+    const Sequence &s = sequences[step.seq[t]];
+    int count = s.length - (step.begin[step.seq[t] + 1] - 1 - t);
+    Reference want = reference(shape, s, count, &q[t * shape.queryWidth()],
+                               attention.roundsToBF16());
+    // f32: rounding of scores, of the exponential and of sums. bf16: half an
+    // ulp of a weight and the shorter polynomial; below 2^-126 it has zeros.
+    double relative = 2e-6 + 6e-7 * want.top;
+    if (attention.roundsToBF16())
+      relative += 0x1p-8 + 2.5e-4;
+    for (int d = 0; d < width; ++d)
+      ASSERT_NEAR(out[t * width + d], want.out[d],
+                  relative * want.spread[d] + 0x1p-125)
+          << shape << ": token " << t << " element " << d << " page size "
+          << step.pageSize;
+  }
+}
+
+} // namespace llm::test
