@@ -233,6 +233,7 @@ private:
           setExpr(*out->add_sizes(), size, symbols);
         setExpr(*out->mutable_grid(), dispatch.getGrid(), symbols);
         out->set_location(nodeName(dispatch.getLoc()));
+        out->set_concurrent(dispatch.getConcurrent());
       }
     }
     return success();

@@ -138,7 +138,7 @@ private:
           FlatSymbolRefAttr::get(&context,
                                  program.kernels(dispatch.kernel()).name()),
           expr(dispatch.grid(), program), builder.getArrayAttr(sizes), reads,
-          writes);
+          writes, dispatch.concurrent() ? builder.getUnitAttr() : UnitAttr());
     }
   }
 

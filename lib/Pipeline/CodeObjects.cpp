@@ -57,23 +57,25 @@ static FailureOr<CodeObject> compileEmulated(ModuleOp module,
                     target->features, std::move(*bytes)};
 }
 
-FailureOr<std::vector<CodeObject>> compileCodeObjects(ModuleOp module,
-                                                      StringRef mcpu) {
+FailureOr<std::vector<CodeObject>>
+compileCodeObjects(ModuleOp module, ArrayRef<std::string> mcpus) {
   std::vector<CodeObject> objects;
+  auto narrowest = [&](ModuleOp code) -> FailureOr<CPUTarget> {
+    std::string error;
+    FailureOr<std::vector<CPUTarget>> all = CPUTarget::getAll(mcpus, error);
+    if (failed(all))
+      return code.emitError(error);
+    return all->back();
+  };
   for (auto code : module.getOps<ModuleOp>()) {
     std::vector<TableEntry> entries =
         tableEntries(module, code.getSymName().value_or(""));
     if (entries.empty())
       continue;
-    std::string error;
-    FailureOr<CPUTarget> target = code->hasAttr(kCPUTargetAttr)
-                                      ? CPUTarget::of(code)
-                                      : CPUTarget::get(mcpu, error);
-    if (failed(target)) {
-      if (!error.empty())
-        code.emitError(error);
+    FailureOr<CPUTarget> target =
+        code->hasAttr(kCPUTargetAttr) ? CPUTarget::of(code) : narrowest(code);
+    if (failed(target))
       return failure();
-    }
     // Code generation rewrites its input, which later stages still print.
     OwningOpRef<ModuleOp> copy = cast<ModuleOp>(code->clone());
     FailureOr<llvm::SmallVector<char, 0>> bytes =

@@ -79,9 +79,10 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
   case Stage::Kernels:
     if (!decoder)
       return "llm-host-function-pipeline";
-    return "llm-pack-weights,llm-generate-kernels{mcpu=" + options.mcpu + "}";
+    return "llm-pack-weights,llm-generate-kernels{mcpu=" +
+           llvm::join(options.mcpus, ",") + "}";
   case Stage::Schedule:
-    return decoder ? "llm-plan-memory" : "";
+    return decoder ? "llm-form-phases,llm-plan-memory" : "";
   case Stage::Artifact:
     return "";
   }
@@ -342,7 +343,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     reproducer->stage = Stage::Artifact;
   report.notDecoderReason = inputs.notDecoderReason;
   FailureOr<std::vector<CodeObject>> code =
-      compileCodeObjects(*module, options.mcpu);
+      compileCodeObjects(*module, options.mcpus);
   if (failed(code))
     return failure();
   inputs.code = std::move(*code);

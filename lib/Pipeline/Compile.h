@@ -37,7 +37,8 @@ struct CompileOptions {
   std::string input;
   std::string output;
   std::vector<std::string> targets = {"cpu"};
-  std::string mcpu = "native";
+  /// Processors of CPU code; the artifact holds code for each.
+  std::vector<std::string> mcpus{"native"};
   /// GPU architectures, for cuda and cuda-emulator.
   std::vector<std::string> archs;
   /// Element type of the cache: f32, f16, bf16.
@@ -90,10 +91,12 @@ mlir::FailureOr<CompileReport> compile(const CompileOptions &options,
                                        mlir::MLIRContext &context,
                                        Reproducer *reproducer = nullptr);
 
-/// Compiles the code modules of a lowered module, in their order. `mcpu` is for
-/// those that do not name their processor: the generic path's.
+/// Compiles the code modules of a lowered module, in their order. One that does
+/// not name its processor, the generic path's, is for all `mcpus`: for the
+/// narrowest of them.
 mlir::FailureOr<std::vector<CodeObject>>
-compileCodeObjects(mlir::ModuleOp module, llvm::StringRef mcpu = "native");
+compileCodeObjects(mlir::ModuleOp module,
+                   llvm::ArrayRef<std::string> mcpus = {"native"});
 
 /// Registers `llm-import-pipeline` (the import and raise stages) and
 /// `llm-cpu-pipeline` (from a raised decoder to one that can be sealed for the

@@ -17,9 +17,8 @@ namespace llm {
 namespace {
 
 struct CPUPipelineOptions : PassPipelineOptions<CPUPipelineOptions> {
-  Option<std::string> mcpu{*this, "mcpu",
-                           llvm::cl::desc("Processor; see llm-compile --mcpu"),
-                           llvm::cl::init("native")};
+  ListOption<std::string> mcpus{
+      *this, "mcpu", llvm::cl::desc("Processors; see llm-compile --mcpu")};
   Option<int64_t> pageSize{*this, "page-size",
                            llvm::cl::desc("Slots a page; 0 is contiguous"),
                            llvm::cl::init(64)};
@@ -52,7 +51,8 @@ void registerPipelines() {
       "Lower a decoder to programs with CPU kernels and a planned arena",
       [](OpPassManager &pm, const CPUPipelineOptions &chosen) {
         CompileOptions options;
-        options.mcpu = chosen.mcpu;
+        if (!chosen.mcpus.empty())
+          options.mcpus.assign(chosen.mcpus.begin(), chosen.mcpus.end());
         options.pageSize = chosen.pageSize;
         options.cacheType = chosen.cacheType;
         addStages(

@@ -21,6 +21,8 @@ static constexpr llvm::StringLiteral kBase[] = {"avx2", "bmi2", "f16c", "fma"};
 static constexpr llvm::StringLiteral kAVX512[] = {"avx512bw", "avx512dq",
                                                   "avx512f", "avx512vl"};
 static constexpr llvm::StringLiteral kExtra[] = {"avx512bf16", "avx512vnni"};
+/// Without AVX-512.
+static constexpr llvm::StringLiteral kAVX2Extra[] = {"avxvnni"};
 
 bool CPUTarget::has(StringRef feature) const {
   return llvm::is_contained(features, feature);
@@ -82,6 +84,10 @@ FailureOr<CPUTarget> CPUTarget::get(StringRef mcpu, std::string &error) {
     for (StringRef feature : kExtra)
       if (all->contains(feature))
         target.features.push_back(feature.str());
+  } else {
+    for (StringRef feature : kAVX2Extra)
+      if (all->contains(feature))
+        target.features.push_back(feature.str());
   }
   llvm::sort(target.features);
   // The levels name no processor to tune for; take a common one of each.
@@ -92,6 +98,29 @@ FailureOr<CPUTarget> CPUTarget::get(StringRef mcpu, std::string &error) {
       llvm::X86::CK_None)
     target.tune = target.has("avx512f") ? "skylake-avx512" : "haswell";
   return target;
+}
+
+FailureOr<std::vector<CPUTarget>> CPUTarget::getAll(ArrayRef<std::string> mcpus,
+                                                    std::string &error) {
+  std::vector<CPUTarget> targets;
+  for (StringRef mcpu : mcpus) {
+    FailureOr<CPUTarget> target = get(mcpu, error);
+    if (failed(target))
+      return failure();
+    for (const CPUTarget &other : targets)
+      if (other.features == target->features) {
+        error = "processors '" + other.name + "' and '" + target->name +
+                "' need the same code (" + target->featureString() + ")";
+        return failure();
+      }
+    targets.push_back(std::move(*target));
+  }
+  // Feature sets differ, so the order is total.
+  llvm::sort(targets, [](const CPUTarget &a, const CPUTarget &b) {
+    return std::tuple(a.vectorWidth(), a.features.size(), a.features) >
+           std::tuple(b.vectorWidth(), b.features.size(), b.features);
+  });
+  return targets;
 }
 
 void CPUTarget::attach(ModuleOp code) const {
@@ -118,7 +147,8 @@ FailureOr<CPUTarget> CPUTarget::of(ModuleOp code) {
     auto known = [&](ArrayRef<llvm::StringLiteral> list) {
       return llvm::is_contained(list, text.getValue());
     };
-    if (!text || !(known(kBase) || known(kAVX512) || known(kExtra)))
+    if (!text ||
+        !(known(kBase) || known(kAVX512) || known(kExtra) || known(kAVX2Extra)))
       return code.emitError("code module names an unknown CPU feature ")
              << name;
     target.features.push_back(text.str());

@@ -26,7 +26,7 @@ struct CPUTarget {
   std::string tune;
   /// LLVM's names, sorted: always avx2, bmi2, f16c and fma; of avx512f,
   /// avx512bw, avx512vl, avx512dq (together), avx512vnni and avx512bf16 those
-  /// that the processor has.
+  /// that the processor has; avxvnni where it has no AVX-512.
   std::vector<std::string> features;
 
   bool has(llvm::StringRef feature) const;
@@ -40,6 +40,11 @@ struct CPUTarget {
   /// F16C and BMI2; `error` says which.
   static mlir::FailureOr<CPUTarget> get(llvm::StringRef mcpu,
                                         std::string &error);
+
+  /// Resolves each of `mcpus`, the widest first. Fails where two of them are
+  /// the same instruction set.
+  static mlir::FailureOr<std::vector<CPUTarget>>
+  getAll(llvm::ArrayRef<std::string> mcpus, std::string &error);
 
   /// Kept on the code module as {cpu, tune, features}, so that code generation
   /// restarts anywhere with the same target.

@@ -35,10 +35,36 @@ def FormDispatchesPass : Pass<"llm-form-dispatches", "::mlir::ModuleOp"> {
   ];
 }
 
+def FormPhasesPass : Pass<"llm-form-phases", "::mlir::ModuleOp"> {
+  let summary = "Let dispatches that do not depend on each other share a barrier";
+  let description = [{
+    A dispatch moves up to the first phase after all those that it depends on:
+    that write what it reads or writes, or read what it writes. Within a phase
+    the order stays; all but the first are marked `concurrent`. The query, key
+    and value products of a layer thus cost one barrier.
+
+    ```mlir
+    // before
+    rt.dispatch @q grid ... reads(%x, %wq) writes(%q)
+    rt.dispatch @rope grid ... reads(%q) writes(%qr)
+    rt.dispatch @k grid ... reads(%x, %wk) writes(%k)
+    // after
+    rt.dispatch @q grid ... reads(%x, %wq) writes(%q)
+    rt.dispatch concurrent @k grid ... reads(%x, %wk) writes(%k)
+    rt.dispatch @rope grid ... reads(%q) writes(%qr)
+    ```
+  }];
+  let dependentDialects = ["::mlir::rt::RTDialect"];
+  let statistics = [
+    Statistic<"numDispatches", "dispatches", "Number of dispatches">,
+    Statistic<"numPhases", "phases", "Number of phases they form">
+  ];
+}
+
 def PlanMemoryPass : Pass<"llm-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Place the transient buffers of each program in one arena";
   let description = [{
-    Buffers that live at the same time get disjoint parts of the arena, at
+    Buffers that live in the same phase get disjoint parts of the arena, at
     multiples of 64 bytes. Offsets and the arena's size are expressions over the
     program's symbols, so that the peak is known at compile time as a function of
     them. A part is reused by a later buffer whose rows are counted by the same

@@ -20,7 +20,7 @@ using namespace mlir::rt;
 namespace {
 constexpr int64_t kAlignment = 64;
 
-/// A transient buffer with the dispatches between which it lives, inclusive.
+/// A transient buffer with the phases between which it lives, inclusive.
 struct Interval {
   BufferOp buffer;
   size_t index; ///< in program order, which breaks ties
@@ -102,7 +102,7 @@ struct PlanMemoryPass
     llvm::DenseMap<Operation *, int64_t> order;
     int64_t next = 0;
     for (auto dispatch : program.getBody().getOps<DispatchOp>())
-      order[dispatch] = next++;
+      order[dispatch] = dispatch.getConcurrent() ? next - 1 : next++;
     SmallVector<Interval> intervals;
     for (auto buffer : program.getBody().getOps<BufferOp>()) {
       if (buffer.getLifetime() != Lifetime::transient || buffer->use_empty())

@@ -26,13 +26,15 @@ namespace mlir::llm {
 
 static constexpr StringRef kCPUModule = "cpu";
 
-/// The module of CPU code, made at the end of `module` where there is none.
-static FailureOr<ModuleOp> getCodeModule(ModuleOp module,
+/// The module of CPU code `name`, made at the end of `module` where there is
+/// none.
+static FailureOr<ModuleOp> getCodeModule(ModuleOp module, StringRef name,
                                          const ::llm::CPUTarget &target) {
-  if (Operation *op = SymbolTable::lookupSymbolIn(module, kCPUModule)) {
+  if (Operation *op = SymbolTable::lookupSymbolIn(module, name)) {
     auto code = dyn_cast<ModuleOp>(op);
     if (!code)
-      return op->emitError("is called @cpu, the name of the CPU code module");
+      return op->emitError("is called @")
+             << name << ", the name of a CPU code module";
     if (!code->hasAttr(::llm::kCPUTargetAttr)) {
       target.attach(code);
       return code;
@@ -47,7 +49,7 @@ static FailureOr<ModuleOp> getCodeModule(ModuleOp module,
     return code;
   }
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-  ModuleOp code = ModuleOp::create(b, module.getLoc(), kCPUModule);
+  ModuleOp code = ModuleOp::create(b, module.getLoc(), name);
   target.attach(code);
   return code;
 }
@@ -104,15 +106,27 @@ struct GenerateKernelsPass
     SmallVector<rt::KernelOp> kernels = collectKernels(module, "cpu");
     if (kernels.empty())
       return success();
+    SmallVector<std::string> names(mcpus.begin(), mcpus.end());
+    if (names.empty())
+      names.push_back("native");
     std::string error;
-    FailureOr<::llm::CPUTarget> cpu = ::llm::CPUTarget::get(mcpu, error);
-    if (failed(cpu))
+    FailureOr<std::vector<::llm::CPUTarget>> cpus =
+        ::llm::CPUTarget::getAll(names, error);
+    if (failed(cpus))
       return module.emitError(error);
-    FailureOr<ModuleOp> code = getCodeModule(module, *cpu);
-    if (failed(code))
-      return failure();
-    KernelTarget target{"cpu", cpu->name, cpu->vectorWidth(), cpu->features};
-    return generate(registry, target, *code, kernels);
+    for (const ::llm::CPUTarget &cpu : *cpus) {
+      std::string name = cpus->size() == 1
+                             ? kCPUModule.str()
+                             : (kCPUModule + "_" + cpu.name).str();
+      llvm::replace(name, '-', '_');
+      FailureOr<ModuleOp> code = getCodeModule(module, name, cpu);
+      if (failed(code))
+        return failure();
+      KernelTarget target{"cpu", cpu.name, cpu.vectorWidth(), cpu.features};
+      if (failed(generate(registry, target, *code, kernels)))
+        return failure();
+    }
+    return success();
   }
 
   LogicalResult generateCUDA(const KernelRegistry &registry) {

@@ -40,8 +40,8 @@ def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"mcpu", "mcpu", "std::string", "\"native\"",
-      "Processor of CPU code: native, x86-64-v3, x86-64-v4 or a name LLVM knows">,
+    ListOption<"mcpus", "mcpu", "std::string",
+      "Processors of CPU code: native (the default), x86-64-v3, x86-64-v4 or names LLVM knows">,
     ListOption<"archs", "arch", "std::string",
       "Architectures of programs for cuda: sm_80, sm_90, ...">
   ];

@@ -260,6 +260,9 @@ private:
           this->kernel(kernel, program)
               .withContext(numbered("kernel", i, kernel.name())));
     }
+    if (program.dispatches_size() > 0 && program.dispatches(0).concurrent())
+      return Status::invalidInput(
+          "dispatch 0 is concurrent, but there is none before it");
     for (int i = 0; i < program.dispatches_size(); ++i)
       LLM_RETURN_IF_ERROR(dispatch(program.dispatches(i), program)
                               .withContext(numbered("dispatch", i, "")));

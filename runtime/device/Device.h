@@ -43,6 +43,8 @@ struct DispatchCall {
   std::span<const uint64_t> bytes; ///< of each operand
   std::span<const int64_t> sizes;  ///< int64 arguments
   int64_t grid = 0;                ///< work items, at least 1
+  bool concurrent = false; ///< independent of the calls before it, back to
+                           ///< the last one that is not concurrent
 };
 
 /// A target's executor. Not thread-safe: one run at a time.
@@ -61,9 +63,9 @@ public:
   virtual Expected<std::unique_ptr<CodeObject>>
   load(const artifact::Payload &payload, std::span<const std::byte> bytes) = 0;
 
-  /// Runs the calls in order, each after all writes of those before it; returns
-  /// when all are done. With `nanoseconds` (one per call) each call's time is
-  /// stored.
+  /// Runs the calls in order, each after all writes of those before it (but for
+  /// those that it is concurrent with); returns when all are done. With
+  /// `nanoseconds` (one per call) each call runs alone and its time is stored.
   virtual Status run(std::span<const DispatchCall> calls,
                      int64_t *nanoseconds = nullptr) = 0;
 };

@@ -10,6 +10,7 @@
 #include "runtime/core/Expr.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace llm::runtime {
 
@@ -27,6 +28,18 @@ bool matches(const artifact::Variant &variant,
                        int64_t value = values[range.symbol()];
                        return range.low() <= value && value <= range.high();
                      });
+}
+/// Whether `writer` writes memory that `other` reads or writes.
+bool writesInto(const DispatchCall &writer, const DispatchCall &other) {
+  auto address = [](const DispatchCall &call, size_t i) {
+    return reinterpret_cast<uintptr_t>(call.buffers[i]);
+  };
+  for (size_t i = writer.dispatch->num_reads(); i < writer.buffers.size(); ++i)
+    for (size_t j = 0; j < other.buffers.size(); ++j)
+      if (address(writer, i) < address(other, j) + other.bytes[j] &&
+          address(other, j) < address(writer, i) + writer.bytes[i])
+        return true;
+  return false;
 }
 } // namespace
 
@@ -75,22 +88,26 @@ Program::load(std::shared_ptr<const Artifact> artifact, int index,
   for (const artifact::Kernel &kernel : description.kernels()) {
     std::vector<const void *> &variants = result->functions.emplace_back();
     Status missing;
-    bool any = false;
+    // The first code object that runs here has variants for all sizes; what
+    // follows is for other machines and is not loaded.
+    std::optional<uint32_t> chosen;
     for (const artifact::Variant &variant : kernel.variants()) {
-      const artifact::Payload &payload =
-          manifest.payloads(static_cast<int>(variant.code()));
-      Status supported = code.getDevice().supports(payload);
-      if (!supported) {
-        missing = std::move(supported);
-        variants.push_back(nullptr);
-        continue;
+      const void *&function = variants.emplace_back(nullptr);
+      if (!chosen) {
+        Status supported = code.getDevice().supports(
+            manifest.payloads(static_cast<int>(variant.code())));
+        if (!supported) {
+          missing = std::move(supported);
+          continue;
+        }
+        chosen = variant.code();
       }
-      LLM_ASSIGN_OR_RETURN(const void *function,
-                           code.find(variant.code(), variant.entry()));
-      variants.push_back(function);
-      any = true;
+      if (variant.code() == *chosen) {
+        LLM_ASSIGN_OR_RETURN(function,
+                             code.find(variant.code(), variant.entry()));
+      }
     }
-    if (!any)
+    if (!chosen)
       return std::move(missing).withContext("kernel '" + kernel.name() + "'");
   }
   return result;
@@ -212,10 +229,14 @@ Status Program::resolve(Plan &plan) const {
   plan.buffers.reserve(numBuffers);
   plan.bytes.reserve(numBuffers);
   plan.sizes.reserve(numSizes);
-  for (int i = 0; i < program.dispatches_size(); ++i)
-    LLM_RETURN_IF_ERROR(
-        resolveDispatch(program.dispatches(i), refs, elements, values, plan)
-            .withContext("dispatch " + std::to_string(i)));
+  size_t phaseStart = 0;
+  for (int i = 0; i < program.dispatches_size(); ++i) {
+    if (!program.dispatches(i).concurrent())
+      phaseStart = plan.list.size();
+    LLM_RETURN_IF_ERROR(resolveDispatch(program.dispatches(i), refs, elements,
+                                        values, phaseStart, plan)
+                            .withContext("dispatch " + std::to_string(i)));
+  }
   return Status::success();
 }
 
@@ -223,7 +244,7 @@ Status Program::resolveDispatch(const artifact::Dispatch &dispatch,
                                 std::span<const BufferRef> refs,
                                 std::span<const int64_t> elements,
                                 std::span<const int64_t> values,
-                                Plan &plan) const {
+                                size_t phaseStart, Plan &plan) const {
   const artifact::Kernel &kernel =
       program.kernels(static_cast<int>(dispatch.kernel()));
   LLM_ASSIGN_OR_RETURN(int64_t grid, evaluateExpr(dispatch.grid(), values));
@@ -262,6 +283,11 @@ Status Program::resolveDispatch(const artifact::Dispatch &dispatch,
   call.buffers = std::span(plan.buffers).subspan(firstBuffer);
   call.bytes = std::span(plan.bytes).subspan(firstBuffer);
   call.sizes = std::span(plan.sizes).subspan(firstSize);
+  call.concurrent = phaseStart < plan.list.size();
+  for (size_t i = phaseStart; i < plan.list.size(); ++i)
+    if (writesInto(call, plan.list[i]) || writesInto(plan.list[i], call))
+      return Status::invalidInput("it is concurrent with a dispatch that it "
+                                  "shares written memory with");
   plan.list.push_back(call);
   return Status::success();
 }

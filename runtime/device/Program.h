@@ -97,7 +97,8 @@ private:
   Status resolveDispatch(const artifact::Dispatch &dispatch,
                          std::span<const BufferRef> refs,
                          std::span<const int64_t> elements,
-                         std::span<const int64_t> values, Plan &plan) const;
+                         std::span<const int64_t> values, size_t phaseStart,
+                         Plan &plan) const;
   std::vector<int64_t> programSymbols(const Symbols &symbols) const;
 
   std::shared_ptr<const Artifact> artifact;

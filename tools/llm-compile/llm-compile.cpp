@@ -85,8 +85,8 @@ void verifyOptions(const llm::CompileOptions &options) {
       throw CLI::ValidationError("--target", "'" + target + "' is given twice");
   // What is wrong with this machine's own is not the user's mistake.
   std::string error;
-  if (options.mcpu != "native" &&
-      failed(llm::CPUTarget::get(options.mcpu, error)))
+  if (options.mcpus != std::vector<std::string>{"native"} &&
+      failed(llm::CPUTarget::getAll(options.mcpus, error)))
     throw CLI::ValidationError("--mcpu", error);
   if (!llm::isRecipe(options.recipe))
     throw CLI::ValidationError("--recipe",
@@ -153,9 +153,11 @@ int main(int argc, char **argv) {
                  "checked; so far rms_norm and int4 linear)")
       ->delimiter(',')
       ->check(CLI::IsMember({"cpu", "cuda-emulator"}));
-  app.add_option("--mcpu", options.mcpu,
-                 "processor: native, x86-64-v3, x86-64-v4 or a name that LLVM "
-                 "knows");
+  app.add_option("--mcpu", options.mcpus,
+                 "processors: native, x86-64-v3, x86-64-v4 or names that LLVM "
+                 "knows; the artifact holds code for each, and llm-run takes "
+                 "the widest that runs")
+      ->delimiter(',');
   app.add_option("--tokenizer", options.tokenizer,
                  "tokenizer file or directory; else beside or above the model");
   app.add_option("--recipe", options.recipe,

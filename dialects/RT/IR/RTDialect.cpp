@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -356,6 +357,35 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// A concurrent dispatch must not touch what another one of its phase writes.
+static LogicalResult verifyPhases(ProgramOp program) {
+  SmallVector<DispatchOp> phase;
+  auto findShared = [](ValueRange written, DispatchOp other) -> Value {
+    for (Value value : written)
+      if (llvm::is_contained(other.getReads(), value) ||
+          llvm::is_contained(other.getWrites(), value))
+        return value;
+    return {};
+  };
+  for (auto dispatch : program.getBody().getOps<DispatchOp>()) {
+    if (!dispatch.getConcurrent())
+      phase.clear();
+    else if (phase.empty())
+      return dispatch.emitOpError("is concurrent, but there is none before it");
+    for (DispatchOp other : phase) {
+      if (!findShared(dispatch.getWrites(), other) &&
+          !findShared(other.getWrites(), dispatch))
+        continue;
+      InFlightDiagnostic error = dispatch.emitOpError(
+          "is concurrent with a dispatch that it shares a written buffer with");
+      error.attachNote(other.getLoc()) << "the other dispatch is here";
+      return error;
+    }
+    phase.push_back(dispatch);
+  }
+  return success();
+}
+
 /// Looks into the body, so it runs once the body is verified.
 LogicalResult ProgramOp::verifyRegions() {
   llvm::SmallDenseSet<StringRef> known;
@@ -397,7 +427,7 @@ LogicalResult ProgramOp::verifyRegions() {
       return op.emitOpError("a program holds kernels, buffers and dispatches");
     }
   }
-  return success();
+  return verifyPhases(*this);
 }
 
 LogicalResult BufferOp::verify() {
@@ -423,11 +453,14 @@ LogicalResult DispatchOp::verify() {
   return success();
 }
 
-/// Whether the variants' ranges cover every value >= 1 of each symbol. Only
-/// ranges over one symbol are proven; that is what generators emit.
-static LogicalResult verifyCoverage(KernelOp kernel) {
+/// Whether the ranges of the variants in `code` cover every value >= 1 of each
+/// symbol. Only ranges over one symbol are proven; that is what generators
+/// emit.
+static LogicalResult verifyCoverage(KernelOp kernel, StringRef code) {
   SmallVector<RangeAttr> ranges;
   for (VariantOp variant : kernel.getVariants().getOps<VariantOp>()) {
+    if (variant.getCode() != code)
+      continue;
     if (!variant.getRanges() || variant.getRanges()->empty())
       return success();
     if (variant.getRanges()->size() > 1)
@@ -460,10 +493,15 @@ LogicalResult KernelOp::verifyRegions() {
   for (Operation &op : getVariants().front())
     if (!isa<VariantOp>(op))
       return op.emitOpError("a kernel holds variants only");
-  // Before --llm-generate-kernels a kernel has none.
-  if (getVariants().front().empty())
-    return success();
-  return verifyCoverage(*this);
+  // Before --llm-generate-kernels a kernel has none. A machine runs those of
+  // one code object.
+  llvm::SmallSetVector<StringRef, 2> codes;
+  for (auto variant : getVariants().getOps<VariantOp>())
+    codes.insert(variant.getCode());
+  for (StringRef code : codes)
+    if (failed(verifyCoverage(*this, code)))
+      return failure();
+  return success();
 }
 
 LogicalResult IterationOp::verifyRegions() {

@@ -169,8 +169,11 @@ def RT_BufferOp : RT_Op<"buffer", [Pure, HasParent<"ProgramOp">]> {
 def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments, HasParent<"ProgramOp">]> {
   let summary = "Run a kernel over a grid of independent work items";
   let description = [{
-    Dispatches run in order, each one after all writes of those before it. The
-    buffers of a kernel call are the reads, then the writes.
+    Dispatches run in order, each one after all writes of those before it. One
+    that is `concurrent` belongs to the *phase* of the dispatch before it: their
+    work items may run in any order, and one barrier ends them all. The
+    dispatches of a phase write nothing that another one of them reads or
+    writes. The buffers of a kernel call are the reads, then the writes.
 
     ```mlir
     rt.program @target target "cpu" symbols ["T"] {
@@ -180,13 +183,16 @@ def RT_DispatchOp : RT_Op<"dispatch", [AttrSizedOperandSegments, HasParent<"Prog
       %y = rt.buffer io "y" [#rt.expr<T * 576>] : !rt.buffer<f32>
       rt.dispatch @k grid #rt.expr<T> sizes [#rt.expr<T>]
         reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+      %z = rt.buffer io "z" [#rt.expr<T * 576>] : !rt.buffer<f32>
+      rt.dispatch concurrent @k grid #rt.expr<T> sizes [#rt.expr<T>]
+        reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%z : !rt.buffer<f32>)
     }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, RT_ExprAttr:$grid, RT_ExprArrayAttr:$sizes,
-    Variadic<RT_BufferType>:$reads, Variadic<RT_BufferType>:$writes);
+    Variadic<RT_BufferType>:$reads, Variadic<RT_BufferType>:$writes, UnitAttr:$concurrent);
   let assemblyFormat = [{
-    $kernel `grid` $grid `sizes` $sizes (`reads` `(` $reads^ `:` type($reads) `)`)?
+    (`concurrent` $concurrent^)? $kernel `grid` $grid `sizes` $sizes (`reads` `(` $reads^ `:` type($reads) `)`)?
     `writes` `(` $writes `:` type($writes) `)` attr-dict
   }];
   let hasVerifier = 1;
@@ -217,8 +223,9 @@ def RT_VariantOp : RT_Op<"variant", [HasParent<"KernelOp">]> {
   let summary = "One implementation of a kernel";
   let description = [{
     `entry` is a function of the code module (`builtin.module` or `gpu.module`)
-    named by `code`; all `ranges` must hold. `block_threads` is the GPU's. The
-    ranges of a kernel's variants cover every value of their symbol.
+    named by `code`; all `ranges` must hold. `block_threads` is the GPU's. A
+    machine takes the first code module that it can run; the ranges of a kernel's
+    variants in each of them cover every value of their symbol.
 
     ```mlir
     rt.program @target target "cpu" symbols ["T"] {

@@ -9,6 +9,7 @@
 #include "llm/ABI/kernel.h"
 #include "runtime/device/SharedObject.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace llm::runtime {
@@ -24,20 +25,42 @@ CPUDevice::load(const artifact::Payload &payload,
   return loadSharedObject(bytes);
 }
 
+/// Runs the items [begin, end) of the calls' grids laid end to end.
+static void runItems(std::span<const DispatchCall> phase, int64_t begin,
+                     int64_t end) {
+  for (const DispatchCall &call : phase) {
+    if (begin < call.grid) {
+      auto function =
+          reinterpret_cast<llm_kernel_fn>(const_cast<void *>(call.function));
+      function(call.buffers.data(), call.sizes.data(), begin,
+               std::min(end, call.grid));
+    }
+    begin = std::max<int64_t>(begin - call.grid, 0);
+    end -= call.grid;
+    if (end <= 0)
+      return;
+  }
+}
+
 Status CPUDevice::run(std::span<const DispatchCall> calls,
                       int64_t *nanoseconds) {
   using Clock = std::chrono::steady_clock;
-  for (const DispatchCall &call : calls) {
+  while (!calls.empty()) {
     Clock::time_point start;
+    size_t count = 1;
+    int64_t items = calls[0].grid;
     if (nanoseconds)
       start = Clock::now();
-    auto function =
-        reinterpret_cast<llm_kernel_fn>(const_cast<void *>(call.function));
-    pool.parallelFor(call.grid, [&](int64_t begin, int64_t end) {
-      function(call.buffers.data(), call.sizes.data(), begin, end);
+    else
+      for (; count < calls.size() && calls[count].concurrent; ++count)
+        items += calls[count].grid;
+    std::span<const DispatchCall> phase = calls.first(count);
+    pool.parallelFor(items, [&](int64_t begin, int64_t end) {
+      runItems(phase, begin, end);
     });
     if (nanoseconds)
       *nanoseconds++ = std::chrono::nanoseconds(Clock::now() - start).count();
+    calls = calls.subspan(count);
   }
   return Status::success();
 }

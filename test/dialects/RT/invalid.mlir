@@ -366,3 +366,41 @@ rt.host_function @input_type entry "main" code @cpu : (f32) -> tensor<?xf32> {co
 
 // expected-error@+1 {{'rt.host_function' op takes and gives ranked tensors, not 'tensor<*xf32>'}}
 rt.host_function @output_type entry "main" code @cpu : (tensor<?xf32>) -> tensor<*xf32> {constants = [], input_names = ["x"], output_names = ["y"]}
+
+// -----
+
+rt.program @first_concurrent target "cpu" symbols ["T"] {
+  rt.kernel @k family "f" params {} {
+  }
+  %x = rt.buffer io "x" [#rt.expr<T>] : !rt.buffer<f32>
+  // expected-error@+1 {{'rt.dispatch' op is concurrent, but there is none before it}}
+  rt.dispatch concurrent @k grid #rt.expr<T> sizes [] writes(%x : !rt.buffer<f32>)
+}
+
+// -----
+
+rt.program @concurrent_write target "cpu" symbols ["T"] {
+  rt.kernel @k family "f" params {} {
+  }
+  %x = rt.buffer io "x" [#rt.expr<T>] : !rt.buffer<f32>
+  %y = rt.buffer io "y" [#rt.expr<T>] : !rt.buffer<f32>
+  // expected-note@+1 {{the other dispatch is here}}
+  rt.dispatch @k grid #rt.expr<T> sizes [] writes(%x : !rt.buffer<f32>)
+  // expected-error@+1 {{'rt.dispatch' op is concurrent with a dispatch that it shares a written buffer with}}
+  rt.dispatch concurrent @k grid #rt.expr<T> sizes [] reads(%x : !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+}
+
+// -----
+
+rt.program @concurrent_overwrite target "cpu" symbols ["T"] {
+  rt.kernel @k family "f" params {} {
+  }
+  %x = rt.buffer io "x" [#rt.expr<T>] : !rt.buffer<f32>
+  %y = rt.buffer io "y" [#rt.expr<T>] : !rt.buffer<f32>
+  %z = rt.buffer io "z" [#rt.expr<T>] : !rt.buffer<f32>
+  // expected-note@+1 {{the other dispatch is here}}
+  rt.dispatch @k grid #rt.expr<T> sizes [] reads(%x : !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+  rt.dispatch concurrent @k grid #rt.expr<T> sizes [] reads(%x : !rt.buffer<f32>) writes(%z : !rt.buffer<f32>)
+  // expected-error@+1 {{'rt.dispatch' op is concurrent with a dispatch that it shares a written buffer with}}
+  rt.dispatch concurrent @k grid #rt.expr<T> sizes [] reads(%z : !rt.buffer<f32>) writes(%x : !rt.buffer<f32>)
+}

@@ -23,8 +23,8 @@ rt.program @target target "cpu" symbols ["T", "R", "B", "C"] attributes {arena_b
   }
   // CHECK-NEXT: rt.kernel @linear family "linear" params {n = 8 : i64} {
   rt.kernel @linear family "linear" params {n = 8 : i64} {
-    // CHECK-NEXT: rt.variant "linear_m1" code @cpu ranges [#rt.range<T, 1, 1>]
-    rt.variant "linear_m1" code @cpu ranges [#rt.range<T, 1, 1>]
+    // CHECK-NEXT: rt.variant "linear_m1" code @gpu ranges [#rt.range<T, 1, 1>]
+    rt.variant "linear_m1" code @gpu ranges [#rt.range<T, 1, 1>]
     // CHECK-NEXT: rt.variant "linear_m8" code @gpu ranges [#rt.range<T, 2, 8>] {block_threads = 128 : i64, registers = 40 : i64, shared_bytes = 1024 : i64, spill_bytes = 0 : i64}
     rt.variant "linear_m8" code @gpu ranges [#rt.range<T, 2, 8>] {block_threads = 128 : i64, registers = 40 : i64, shared_bytes = 1024 : i64, spill_bytes = 0 : i64}
     // CHECK-NEXT: rt.variant "linear_r" code @gpu ranges [#rt.range<T, 2, 8>, #rt.range<R, 0, 4>]
@@ -45,6 +45,8 @@ rt.program @target target "cpu" symbols ["T", "R", "B", "C"] attributes {arena_b
   rt.dispatch @open grid #rt.expr<T> sizes [#rt.expr<T>, #rt.expr<B>] reads(%0, %1 : !rt.buffer<i32>, !rt.buffer<f32>) writes(%2, %3 : !rt.buffer<bf16>, !rt.buffer<f16>)
   // CHECK-NEXT: rt.dispatch @norm grid <ceildiv(T, 16)> sizes [] writes(%2 : !rt.buffer<bf16>) {note = "kept"}
   rt.dispatch @norm grid #rt.expr<ceildiv(T, 16)> sizes [] writes(%2 : !rt.buffer<bf16>) {note = "kept"}
+  // CHECK-NEXT: rt.dispatch concurrent @norm grid <T> sizes [] writes(%3 : !rt.buffer<f16>)
+  rt.dispatch concurrent @norm grid #rt.expr<T> sizes [] writes(%3 : !rt.buffer<f16>)
 }
 
 // CHECK-LABEL: rt.iteration @generate

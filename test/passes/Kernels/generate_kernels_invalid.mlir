@@ -146,7 +146,7 @@ rt.program @p target "cpu" symbols ["T"] {
 
 // -----
 
-// expected-error @below {{is called @cpu, the name of the CPU code module}}
+// expected-error @below {{is called @cpu, the name of a CPU code module}}
 func.func private @cpu()
 rt.program @p target "cpu" symbols ["T"] {
   rt.kernel @k family "gather_rows" params {dim = 8 : i64} {

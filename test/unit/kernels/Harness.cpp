@@ -53,7 +53,7 @@ CompiledKernel::CompiledKernel(const std::string &family,
     fatal("cannot parse: " + text);
   PassManager pm(&context());
   mlir::llm::GenerateKernelsPassOptions options;
-  options.mcpu = mcpu;
+  options.mcpus = {mcpu};
   pm.addPass(mlir::llm::createGenerateKernelsPass(options));
   if (failed(pm.run(*module)))
     fatal("cannot generate: " + text);

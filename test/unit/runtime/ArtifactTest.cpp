@@ -303,6 +303,11 @@ const Corruption corruptions[] = {
      },
      "plane's"},
     {"NoArena", [](Manifest &m) { program(m)->clear_arena_bytes(); }, "arena"},
+    {"FirstConcurrent",
+     [](Manifest &m) {
+       program(m)->mutable_dispatches(0)->set_concurrent(true);
+     },
+     "there is none before it"},
     {"NoVariant",
      [](Manifest &m) { program(m)->mutable_kernels(0)->clear_variants(); },
      "no variant"},

@@ -91,6 +91,22 @@ TEST(Session, PassesOverVariantsThatThisMachineLacks) {
   EXPECT_EQ(refused.status().message().find("sse2"), std::string::npos);
 }
 
+TEST(Session, RefusesConcurrentDispatchesThatShareWrites) {
+  ToyOptions toy;
+  // The second dispatch reads what the first one writes.
+  toy.concurrent = true;
+  auto created = session(toy, {});
+  ASSERT_TRUE(created);
+  auto id = created->add();
+  ASSERT_TRUE(id);
+  std::vector<int32_t> tokens{1, 2};
+  ASSERT_TRUE(created->append(*id, tokens, LLM_ROLE_PROMPT, Logits::Last));
+  Status status = created->step([](auto...) { return Status::success(); });
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.message().find("concurrent"), std::string::npos)
+      << status.message();
+}
+
 TEST(Session, RefusesAnUnknownDevice) {
   SessionOptions options;
   options.device = "cuda";

@@ -128,6 +128,7 @@ public:
     dispatch("logits", {picked, bias}, out,
              {symbol(R), constant(options.vocabulary)},
              constant(options.vocabulary));
+    program.mutable_dispatches(1)->set_concurrent(options.concurrent);
     // A kernel whose ranges start at one row: nothing covers R = 0, and nothing
     // has to.
     for (Variant &variant : *program.mutable_kernels(3)->mutable_variants()) {

@@ -37,6 +37,9 @@ struct ToyOptions {
   /// No variant but the impossible one.
   bool onlyImpossible = false;
   bool hostFunction = false;
+  /// The second dispatch says that it is concurrent with the first, whose
+  /// output it reads.
+  bool concurrent = false;
 };
 
 artifact::Manifest toyManifest(const ToyOptions &options,
