@@ -55,14 +55,13 @@ struct FormPhasesPass
       return std::pair(a.phase, a.index) < std::pair(b.phase, b.index);
     });
     int64_t last = -1;
-    Operation *previous = nullptr;
+    Block &body = program.getBody().front();
     for (auto [phase, index, dispatch] : order) {
       dispatch.setConcurrent(phase == last);
       numPhases += phase != last;
       ++numDispatches;
-      if (previous)
-        dispatch->moveAfter(previous);
-      previous = dispatch;
+      // To the end: buffers may be defined between dispatches.
+      dispatch->moveBefore(&body, body.end());
       last = phase;
     }
   }

@@ -56,8 +56,9 @@ rt.program @hazards target "cpu" symbols ["T"] {
   }
   %x = rt.buffer io "x" [#rt.expr<T>] : !rt.buffer<f32>
   %a = rt.buffer transient "" [#rt.expr<T>] : !rt.buffer<f32>
-  %b = rt.buffer io "b" [#rt.expr<T>] : !rt.buffer<f32>
   rt.dispatch @k grid #rt.expr<T> sizes [] reads(%x : !rt.buffer<f32>) writes(%a : !rt.buffer<f32>)
+  // Buffers may stand between dispatches.
+  %b = rt.buffer io "b" [#rt.expr<T>] : !rt.buffer<f32>
   rt.dispatch @k grid #rt.expr<T> sizes [] reads(%a : !rt.buffer<f32>) writes(%b : !rt.buffer<f32>)
   rt.dispatch @k grid #rt.expr<T> sizes [] reads(%x : !rt.buffer<f32>) writes(%a : !rt.buffer<f32>)
 }
