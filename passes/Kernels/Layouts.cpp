@@ -15,8 +15,9 @@ namespace mlir::llm {
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
-static constexpr StringRef kKinds[] = {"rows", "panel", "panel_affine",
-                                       "rows_affine", "gpu_affine"};
+static constexpr StringRef kKinds[] = {"rows",         "panel",
+                                       "panel_affine", "rows_affine",
+                                       "gpu_affine",   "panel_pairs"};
 
 static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -45,6 +46,10 @@ int64_t Layout::rowBytes() const {
   return alignUp(rowCodeBytes() + groups() * 8, 64);
 }
 
+static int64_t oddLines(int64_t bytes) { return ceilDiv(bytes, 64) | 1; }
+int64_t codeRowStride(int64_t k) { return oddLines(alignUp(k, 16)) * 64; }
+int64_t pairRowStride(int64_t k) { return oddLines(alignUp(k, 2) * 2) * 32; }
+
 GPUAffineLayout Layout::gpuAffine() const {
   return *GPUAffineLayout::get(n, k, bits, groupSize, zeroType != nullptr);
 }
@@ -61,6 +66,8 @@ int64_t Layout::size() const {
     return n * rowBytes();
   case Kind::GPUAffine:
     return gpuAffine().words() * 4;
+  case Kind::PanelPairs:
+    return panels() * pairs() * 2 * kPanelBlock * bytesOf(type);
   }
   llvm_unreachable("covered switch");
 }
@@ -79,7 +86,7 @@ FailureOr<Layout> Layout::parse(DictionaryAttr dict, EmitError emitError) {
       kindName ? llvm::find(kKinds, kindName.getValue()) : std::end(kKinds);
   if (kind == std::end(kKinds))
     return emitError() << "layout needs a kind: rows, panel, panel_affine, "
-                          "rows_affine or gpu_affine";
+                          "rows_affine, gpu_affine or panel_pairs";
   Layout layout;
   layout.kind = static_cast<Kind>(kind - std::begin(kKinds));
   bool bad = false;
@@ -110,6 +117,10 @@ FailureOr<Layout> Layout::parse(DictionaryAttr dict, EmitError emitError) {
     layout.transposed = transposed.getValue();
   if (!layout.isAffine()) {
     layout.type = real("type");
+    if (!bad && layout.kind == Kind::PanelPairs && !layout.type.isBF16()) {
+      bad = true;
+      emitError() << "layout panel_pairs is of bf16, not " << layout.type;
+    }
   } else {
     layout.bits = integer("bits", 2, 8);
     layout.groupSize = integer("group_size", 1, kMax);
@@ -280,13 +291,19 @@ static LogicalResult packDense(WeightOp weight, DenseFormatAttr format,
     return success();
   }
   std::memset(out.data(), 0, out.size());
+  // Inputs side by side in an output's element of a line.
+  int64_t together = layout.kind == Layout::Kind::PanelPairs ? 2 : 1;
+  int64_t panelBytes = layout.size() / layout.panels();
   for (int64_t panel = 0; panel < layout.panels(); ++panel) {
     int64_t first = panel * kPanelBlock;
     int64_t rows = std::min(kPanelBlock, n - first);
-    char *base = &out[panel * k * kPanelBlock * size];
+    char *base = &out[panel * panelBytes];
     for (int64_t i = 0; i < k; ++i)
       for (int64_t v = 0; v < rows; ++v)
-        writeElement(base + (i * kPanelBlock + v) * size, layout.type,
+        writeElement(base + ((i / together * kPanelBlock + v) * together +
+                             i % together) *
+                                size,
+                     layout.type,
                      read((first + v) * rowStride + i * columnStride));
   }
   return success();

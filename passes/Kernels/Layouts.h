@@ -13,6 +13,9 @@
 //   rows          n rows of k elements of `type`, row major.
 //   panel         [ceildiv(n, 32)][k][32] elements of `type`; output v of panel
 //                 p is row 32p + v of the weight. Missing outputs are zero.
+//   panel_pairs   [ceildiv(n, 32)][ceildiv(k, 2)][32][2] elements of bf16: both
+//                 inputs of a pair side by side, as a dot product of bf16 pairs
+//                 takes them. The second one is zero where k is odd.
 //   panel_affine  [ceildiv(n, 32)] panels of groups. A group of g inputs (the
 //                 last one may be short) is ceildiv(g, 32 / bits) words per
 //                 output, [word][32] little-endian u32, then [32] scales, then
@@ -42,7 +45,14 @@ inline constexpr int64_t kPanelBlock = 32;
 
 /// A layout dictionary, taken apart.
 struct Layout {
-  enum class Kind { Rows, Panel, PanelAffine, RowsAffine, GPUAffine };
+  enum class Kind {
+    Rows,
+    Panel,
+    PanelAffine,
+    RowsAffine,
+    GPUAffine,
+    PanelPairs
+  };
   Kind kind = Kind::Rows;
   int64_t n = 1;           ///< outputs, or rows of a table
   int64_t k = 1;           ///< inputs, or elements of a row
@@ -59,10 +69,22 @@ struct Layout {
            kind == Kind::GPUAffine;
   }
   bool isPanel() const {
-    return kind == Kind::Panel || kind == Kind::PanelAffine;
+    return kind == Kind::Panel || kind == Kind::PanelAffine ||
+           kind == Kind::PanelPairs;
   }
   int64_t panels() const;
   int64_t groups() const;
+  /// Whether affine groups can be summed with int8 inputs: whole words, and
+  /// sums of 255 * 127 * inputs that fit into int32.
+  bool takesInt8() const {
+    return groupSize % wordInputs() == 0 &&
+           std::min(groupSize, k) <= kMaxInt8Group;
+  }
+  static constexpr int64_t kMaxInt8Group = 65536;
+  /// Where there are no zeros, 2^(bits-1).
+  int64_t commonZero() const { return int64_t(1) << (bits - 1); }
+  /// Pairs of inputs, the last one perhaps half.
+  int64_t pairs() const { return (k + 1) / 2; }
   /// Inputs of group `g`.
   int64_t groupLength(int64_t g) const;
   /// Inputs per u32 word.
@@ -89,6 +111,14 @@ struct Layout {
                                  function_ref<InFlightDiagnostic()> emitError);
   DictionaryAttr toAttr(MLIRContext *context) const;
 };
+
+/// Bytes from one row of int8 codes (`quantize_rows`) to the next: the codes,
+/// up to 16 zeros to fill the last word, then what makes it an odd number of
+/// cache lines, so that the rows that a tile reads at once do not fall into the
+/// same sets of a cache.
+int64_t codeRowStride(int64_t k);
+/// The same for rows of bf16 (`cast_rows`), in elements.
+int64_t pairRowStride(int64_t k);
 
 /// Bytes that `layout` takes; a layout that `Layout::parse` accepts.
 int64_t packedSize(DictionaryAttr layout);

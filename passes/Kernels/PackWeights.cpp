@@ -24,7 +24,7 @@ public:
         onGPU(program.getTarget() != "cpu") {}
 
   LogicalResult run();
-  int64_t panels = 0, quantized = 0;
+  int64_t panels = 0, conversions = 0;
 
 private:
   FailureOr<WeightOp> weightOf(rt::BufferOp buffer);
@@ -42,7 +42,11 @@ private:
   }
   rt::KernelOp makeKernel(StringRef name, StringRef family,
                           DictionaryAttr params);
-  std::array<Value, 3> quantize(rt::DispatchOp dispatch, const Layout &layout);
+  SmallVector<Value> convertInput(rt::DispatchOp dispatch, StringRef family,
+                                  NamedAttrList params,
+                                  ArrayRef<std::pair<Type, int64_t>> outputs);
+  SmallVector<Value> quantize(rt::DispatchOp dispatch, const Layout &layout);
+  SmallVector<Value> cast(rt::DispatchOp dispatch, const Layout &layout);
 
   ModuleOp module;
   rt::ProgramOp program;
@@ -56,8 +60,9 @@ private:
   /// Weights that some linear reads as [n, k]: their panels.
   llvm::StringMap<Layout> tied;
   llvm::MapVector<std::pair<Attribute, Attribute>, rt::KernelOp> made;
-  /// (x, group size) to codes, scales and sums, until x is written again.
-  llvm::MapVector<std::pair<Value, int64_t>, std::array<Value, 3>> codes;
+  /// (x, the kernel that converts it) to what that wrote, until x is written
+  /// again.
+  llvm::MapVector<std::pair<Value, Operation *>, SmallVector<Value>> converted;
 };
 } // namespace
 
@@ -156,7 +161,7 @@ FailureOr<Layout> ProgramPacker::linearLayout(rt::DispatchOp dispatch,
   FailureOr<Type> type = elementType(weight, dense);
   if (failed(type))
     return failure();
-  layout.kind = Layout::Kind::Panel;
+  layout.kind = type->isBF16() ? Layout::Kind::PanelPairs : Layout::Kind::Panel;
   layout.type = *type;
   return layout;
 }
@@ -249,7 +254,7 @@ LogicalResult ProgramPacker::chooseLayout(rt::DispatchOp dispatch,
   if (isNew) {
     if (buffer.getLayout() && *buffer.getLayout() != dict) {
       b.setInsertionPointAfter(buffer);
-      it->second = cast<rt::BufferOp>(b.clone(*buffer));
+      it->second = llvm::cast<rt::BufferOp>(b.clone(*buffer));
     }
     setLayout(it->second, *layout);
     panels += layout->isPanel();
@@ -265,11 +270,13 @@ LogicalResult ProgramPacker::chooseLayout(rt::DispatchOp dispatch,
   params.erase("weight"); // the layout says more
   if (params.get("accuracy_level")) {
     auto level = dyn_cast<IntegerAttr>(params.get("accuracy_level"));
-    // The GPU computes in f32, which is at least as accurate as what is asked.
+    // Where no kernel has the form that is asked for, f32 is more accurate.
     bool int8 = level && level.getInt() == 4 &&
                 layout->kind == Layout::Kind::PanelAffine &&
-                layout->groupSize % layout->wordInputs() == 0;
-    params.set("accuracy_level", b.getI64IntegerAttr(int8 ? 4 : 0));
+                layout->takesInt8();
+    bool bf16 = level && level.getInt() == 3 &&
+                layout->kind == Layout::Kind::PanelPairs;
+    params.set("accuracy_level", b.getI64IntegerAttr(int8 ? 4 : bf16 ? 3 : 0));
   }
   params.set("layout", layout->toAttr(module.getContext()));
   setKernelParams(dispatch, params);
@@ -299,47 +306,67 @@ rt::KernelOp ProgramPacker::makeKernel(StringRef name, StringRef family,
   return kernel;
 }
 
-std::array<Value, 3> ProgramPacker::quantize(rt::DispatchOp dispatch,
-                                             const Layout &layout) {
+/// A dispatch of `family` that turns the rows that `dispatch` reads first into
+/// buffers of `outputs`, each a type and its elements per row; made once per
+/// input and kernel.
+SmallVector<Value>
+ProgramPacker::convertInput(rt::DispatchOp dispatch, StringRef family,
+                            NamedAttrList params,
+                            ArrayRef<std::pair<Type, int64_t>> outputs) {
   MLIRContext *context = module.getContext();
   Value x = dispatch.getReads()[0];
-  auto [it, isNew] = codes.try_emplace({x, layout.groupSize});
-  if (!isNew)
-    return it->second;
   rt::KernelOp linear = getKernel(dispatch);
-  NamedAttrList params;
-  params.set("k", b.getI64IntegerAttr(layout.k));
-  params.set("group_size", b.getI64IntegerAttr(layout.groupSize));
   if (Attribute rows = linear.getParams().get("rows"))
     params.set("rows", rows);
   DictionaryAttr dict = params.getDictionary(context);
   auto [kernel, isNewKernel] =
-      made.try_emplace({b.getStringAttr("quantize_rows"), dict});
+      made.try_emplace({b.getStringAttr(family), dict});
   if (isNewKernel)
-    kernel->second = makeKernel("quantize_rows", "quantize_rows", dict);
+    kernel->second = makeKernel(family, family, dict);
+  auto [it, isNew] = converted.try_emplace({x, kernel->second.getOperation()});
+  if (!isNew)
+    return it->second;
 
   b.setInsertionPoint(dispatch);
-  auto rows = cast<rt::ExprAttr>(dispatch.getSizes()[0]);
-  auto transient = [&](Type type, int64_t width) -> Value {
-    return rt::BufferOp::create(
+  auto rows = llvm::cast<rt::ExprAttr>(dispatch.getSizes()[0]);
+  for (auto [type, width] : outputs)
+    it->second.push_back(rt::BufferOp::create(
         b, dispatch.getLoc(), rt::BufferType::get(context, type),
         rt::Lifetime::transient, "", rt::ExprAttr::mul(rows, width),
         rt::ExprAttr(), DictionaryAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr());
-  };
-  Type f32 = Float32Type::get(context);
-  it->second = {transient(IntegerType::get(context, 8),
-                          layout.groups() * layout.groupSize),
-                transient(f32, layout.groups()),
-                transient(f32, layout.groups())};
+        IntegerAttr()));
   rt::DispatchOp::create(b, dispatch.getLoc(), kernel->second.getSymName(),
                          rows, b.getArrayAttr({rows}), ValueRange{x},
-                         ValueRange(ArrayRef<Value>(it->second)));
-  ++quantized;
+                         it->second);
+  ++conversions;
   return it->second;
 }
 
-/// Sets the grid, and the int8 inputs of accuracy level 4.
+SmallVector<Value> ProgramPacker::quantize(rt::DispatchOp dispatch,
+                                           const Layout &layout) {
+  MLIRContext *context = module.getContext();
+  NamedAttrList params;
+  params.set("k", b.getI64IntegerAttr(layout.k));
+  params.set("group_size", b.getI64IntegerAttr(layout.groupSize));
+  // What the kernel adds to its sums where it has no zero points of its own.
+  params.set("zero",
+             b.getI64IntegerAttr(layout.zeroType ? 1 : layout.commonZero()));
+  return convertInput(dispatch, "quantize_rows", params,
+                      {{IntegerType::get(context, 8), codeRowStride(layout.k)},
+                       {Float32Type::get(context), layout.groups()},
+                       {IntegerType::get(context, 32), layout.groups()}});
+}
+
+SmallVector<Value> ProgramPacker::cast(rt::DispatchOp dispatch,
+                                       const Layout &layout) {
+  NamedAttrList params;
+  params.set("k", b.getI64IntegerAttr(layout.k));
+  return convertInput(
+      dispatch, "cast_rows", params,
+      {{BFloat16Type::get(module.getContext()), pairRowStride(layout.k)}});
+}
+
+/// Sets the grid, and the inputs of accuracy levels 3 and 4.
 LogicalResult ProgramPacker::packLinear(rt::DispatchOp dispatch) {
   rt::KernelOp kernel = getKernel(dispatch);
   auto dict = kernel.getParams().getAs<DictionaryAttr>("layout");
@@ -356,10 +383,10 @@ LogicalResult ProgramPacker::packLinear(rt::DispatchOp dispatch) {
     dispatch.setGridAttr(
         rt::ExprAttr::constant(module.getContext(), layout->panels()));
   auto level = kernel.getParams().getAs<IntegerAttr>("accuracy_level");
-  if (!level || level.getInt() != 4)
+  if (!level || level.getInt() < 3)
     return success();
-  std::array<Value, 3> inputs = quantize(dispatch, *layout);
-  SmallVector<Value> reads(inputs.begin(), inputs.end());
+  SmallVector<Value> reads = level.getInt() == 4 ? quantize(dispatch, *layout)
+                                                 : cast(dispatch, *layout);
   llvm::append_range(reads, dispatch.getReads().drop_front());
   dispatch.getReadsMutable().assign(reads);
   return success();
@@ -400,7 +427,7 @@ LogicalResult ProgramPacker::run() {
         failed(packLinear(dispatch)))
       return failure();
     for (Value written : dispatch.getWrites())
-      codes.remove_if(
+      converted.remove_if(
           [&](auto &entry) { return entry.first.first == written; });
   }
   return success();
@@ -417,7 +444,7 @@ struct PackWeightsPass : impl::PackWeightsPassBase<PackWeightsPass> {
       if (failed(packer.run()))
         return signalPassFailure();
       numPanels += packer.panels;
-      numQuantized += packer.quantized;
+      numConverted += packer.conversions;
     }
   }
 };

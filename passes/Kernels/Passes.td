@@ -59,13 +59,14 @@ def PackWeightsPass : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Choose the packed layout of every constant";
   let description = [{
     Per program with target "cpu": a constant that a `linear` reads goes into
-    panels (panel_affine where it has affine groups), a table that only
+    panels (panel_affine where it has affine groups, panel_pairs for bf16), a table that only
     `embedding` reads stays in rows, everything else becomes rows of f32. A
     table that is also the weight of a `linear` is gathered from the panels, so
     that it is stored once. Sets the layout, the element type and the count of
     the buffers, `layout` in the parameters of the kernels that read them, and
     the grid of their dispatches. A `linear` of accuracy level 4 over affine
-    groups gets a `quantize_rows` before it. In programs for the GPU the affine
+    groups gets a `quantize_rows` before it, one of level 3 over bf16 a
+    `cast_rows`. In programs for the GPU the affine
     weight of a `linear` becomes gpu_affine. passes/Kernels/Layouts.h describes
     the bytes; the artifact writer makes them with `packWeight`.
 
@@ -84,7 +85,7 @@ def PackWeightsPass : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::rt::RTDialect"];
   let statistics = [
     Statistic<"numPanels", "panel weights", "Constants packed into panels">,
-    Statistic<"numQuantized", "quantized inputs", "quantize_rows dispatches added">
+    Statistic<"numConverted", "converted inputs", "quantize_rows and cast_rows dispatches added">
   ];
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Emitter.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace mlir::llm {
@@ -177,6 +178,15 @@ Value Emitter::toIndex(Value a) {
   return arith::IndexCastOp::create(*this, getIndexType(), a);
 }
 
+Value Emitter::bitcast(Value value, VectorType type) {
+  return vector::BitCastOp::create(*this, type, value);
+}
+Value Emitter::intrinsic(StringRef name, Type type, ValueRange arguments) {
+  return LLVM::CallIntrinsicOp::create(*this, type, getStringAttr(name),
+                                       arguments)
+      .getResult(0);
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -262,6 +272,12 @@ Value Emitter::narrow(Value value, Type element) {
   Type i16 = withElement(value.getType(), getIntegerType(16));
   return arith::BitcastOp::create(*this, type,
                                   arith::TruncIOp::create(*this, i16, chosen));
+}
+
+Value Emitter::loadPair(Value memref, Value index) {
+  Value pair = loadRaw(memref, index, 2);
+  return vector::ExtractOp::create(
+      *this, bitcast(pair, VectorType::get({1}, getI32Type())), 0);
 }
 
 Value Emitter::scratch(Type element, int64_t length) {
@@ -390,8 +406,8 @@ void populateCPUKernels(KernelRegistry &registry) {
   populateElementwiseKernels(registry);
   populateLinearKernels(registry);
   populateNormKernels(registry);
-  populateQuantizeKernels(registry);
   populateRopeKernels(registry);
+  populateRowOutputKernels(registry);
   populateRowKernels(registry);
 }
 

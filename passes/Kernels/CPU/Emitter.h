@@ -85,6 +85,11 @@ public:
   /// An i32 as an index, sign extended.
   Value toIndex(Value a);
 
+  /// The same bits as a vector of another type.
+  Value bitcast(Value value, VectorType type);
+  /// A call of an LLVM intrinsic.
+  Value intrinsic(StringRef name, Type type, ValueRange arguments);
+
   // Memory. Vectors may be of any length; nothing beyond it is touched.
   Value load(Value memref, Value index);
   void store(Value value, Value memref, Value index);
@@ -101,6 +106,8 @@ public:
   /// f16 or bf16 (scalar or vector) to f32, and back.
   Value widen(Value value);
   Value narrow(Value value, Type element);
+  /// Two neighbours of a buffer of bf16, the first one in the lower half.
+  Value loadPair(Value memref, Value index);
   /// A buffer on the stack of the call.
   Value scratch(Type element, int64_t length);
 
@@ -139,8 +146,8 @@ void populateAttentionKernels(KernelRegistry &registry);
 void populateElementwiseKernels(KernelRegistry &registry);
 void populateNormKernels(KernelRegistry &registry);
 void populateLinearKernels(KernelRegistry &registry);
-void populateQuantizeKernels(KernelRegistry &registry);
 void populateRopeKernels(KernelRegistry &registry);
+void populateRowOutputKernels(KernelRegistry &registry);
 void populateRowKernels(KernelRegistry &registry);
 
 } // namespace mlir::llm

@@ -12,30 +12,78 @@
 
 namespace mlir::llm {
 
-/// Calls `body(first token, tokens)` for tiles of `tiles` tokens (largest
-/// first, the last one 1) that cover [0, tokens); just once, for token 0, where
-/// `single`.
-void forTokenTiles(Emitter &e, Value tokens, bool single,
-                   ArrayRef<int64_t> tiles,
-                   function_ref<void(Value, int64_t)> body);
+/// What a `linear` reads beside its input and weight.
+struct LinearForm {
+  Layout layout;
+  bool bias = false;
+  bool residual = false;
+  int64_t level = 0; ///< accuracy level: 0 (f32), 3 (bf16) or 4 (int8)
+};
 
-/// Stores a token's `outputs` of one panel (vectors of e.width() lanes) at
-/// `row`
-/// + 32 * panel, after adding `bias` (may be null); the last panel of `n`
-/// outputs may be short.
-void storePanelRow(Emitter &e, ArrayRef<Value> outputs, Value bias, Value out,
-                   Value row, Value panel, int64_t n);
+/// One function of a `linear`: its name and the numbers of rows it runs.
+struct LinearVariant {
+  std::string name;
+  int64_t low, high; ///< high -1: no bound
+
+  bool single() const { return high == 1; }
+  bool many() const { return high == -1; }
+};
+
+/// The buffers that follow the inputs: weight, bias, residual, output.
+void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
+                      MLIRContext *context, const LinearForm &form,
+                      bool single);
+
+/// Stores outputs: out = sum + bias + residual, each addition rounded.
+class LinearOutput {
+public:
+  /// `weight` is the number of the weight's buffer.
+  LinearOutput(Emitter &e, const LinearForm &form, unsigned weight);
+  /// Stores a full register of sums as the outputs [column, ...) of row
+  /// `token`; those from n on are left out.
+  void store(Value sums, Value token, Value column);
+
+private:
+  void storeLanes(Value sums, Value row, Value column);
+  Emitter &e;
+  int64_t n;
+  Value bias, residual, out;
+};
+
+/// Rows that take about `kBlockBytes` at `rowBytes` each, a multiple of `tile`.
+int64_t blockRows(int64_t rowBytes, int64_t tile);
+
+/// Calls `body(panel, first token, end)` for all panels and rows of the call.
+/// Where rows are many, all panels pass before the next `block` of rows, so
+/// that these stay in the second-level cache.
+void forPanels(Emitter &e, const LinearVariant &variant, int64_t block,
+               function_ref<void(Value, Value, Value)> body);
+/// Calls `body(first token, tokens)` for the rows [begin, end), in tiles of
+/// `tiles` tokens (largest first, the last one 1).
+void forTokenTiles(Emitter &e, const LinearVariant &variant, Value begin,
+                   Value end, ArrayRef<int64_t> tiles,
+                   function_ref<void(Value, int64_t)> body);
+/// Both: `body(panel, first token, tokens)`.
+void forLinearTiles(Emitter &e, const LinearVariant &variant, int64_t block,
+                    ArrayRef<int64_t> tiles,
+                    function_ref<void(Value, Value, int64_t)> body);
+
+/// Tokens of the tiles of dense weights, largest first.
+SmallVector<int64_t> denseTiles(const Emitter &e, const LinearVariant &variant);
 
 /// Prefetches weights some way ahead of the `count` elements at `at`: where a
 /// tile of tokens, or unpacking, fills the window in which the processor would
-/// find the next loads by itself. One token with dense weights streams faster
-/// without.
+/// find the next loads by itself. One token streams faster without.
 void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count);
 
-/// The function `name` of a linear over panel_affine, for one token or any
-/// number. `int8`: it reads what quantize_rows writes, else f32.
-void emitAffineLinear(KernelBuilder &kernel, const Layout &layout, bool hasBias,
-                      bool int8, StringRef name, bool single);
+/// The functions of a linear over panel_affine, from f32 and from what
+/// quantize_rows writes; and over panel_pairs, from f32 and from rows of bf16.
+void emitAffineLinear(KernelBuilder &kernel, const LinearForm &form,
+                      const LinearVariant &variant);
+void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
+                    const LinearVariant &variant);
+void emitPairsLinear(KernelBuilder &kernel, const LinearForm &form,
+                     const LinearVariant &variant);
 
 } // namespace mlir::llm
 

@@ -25,6 +25,18 @@ static void emitPanelRow(Emitter &e, const Layout &layout, Value table,
   });
 }
 
+static void emitPanelPairsRow(Emitter &e, const Layout &layout, Value table,
+                              Value row, Value out, Value to) {
+  Value panel = e.divi(row, kPanelBlock), lane = e.remi(row, kPanelBlock);
+  Value base =
+      e.addi(e.muli(panel, layout.pairs() * 2 * kPanelBlock), e.muli(lane, 2));
+  e.loop(e.idx(0), e.idx(layout.k), 1, [&](Value d) {
+    Value line = e.addi(base, e.muli(e.divi(d, 2), 2 * kPanelBlock));
+    Value value = e.load(table, e.addi(line, e.remi(d, 2)));
+    e.store(e.widen(value), out, e.addi(to, d));
+  });
+}
+
 /// (code - zero) * scale.
 static Value dequantize(Emitter &e, Value code, Value scale, Value zero) {
   Value integer = arith::UIToFPOp::create(e, e.getF32Type(), code);
@@ -48,7 +60,7 @@ static void emitPanelAffineRow(Emitter &e, const Layout &layout, Value table,
     Value scales = e.addi(at, layout.codeBytes(length));
     Value scale = e.loadAs(layout.scaleType, table,
                            e.addi(scales, e.muli(lane, scaleBytes)));
-    Value zero = e.f32(static_cast<float>(1 << (layout.bits - 1)));
+    Value zero = e.f32(static_cast<float>(layout.commonZero()));
     if (layout.zeroType) {
       Value zeros = e.addi(scales, kPanelBlock * scaleBytes);
       int64_t zeroBytes = layout.zeroType.getIntOrFloatBitWidth() / 8;
@@ -133,6 +145,8 @@ static LogicalResult generateEmbedding(KernelBuilder &kernel) {
     }
     case Layout::Kind::Panel:
       return emitPanelRow(e, *layout, table, row, out, to);
+    case Layout::Kind::PanelPairs:
+      return emitPanelPairsRow(e, *layout, table, row, out, to);
     case Layout::Kind::PanelAffine:
       return emitPanelAffineRow(e, *layout, table, row, out, to);
     case Layout::Kind::RowsAffine:

@@ -14,14 +14,16 @@ rt.program @target target "cpu" symbols ["T", "R"] {
   // One token has a function of its own; the ranges cover every count.
   // CHECK: rt.kernel @lin
   // CHECK-NEXT: rt.variant "lin_m1" code @cpu ranges [#rt.range<T, 1, 1>]
-  // CHECK-NEXT: rt.variant "lin_mn" code @cpu ranges [#rt.range<T, 2, -1>]
+  // CHECK-NEXT: rt.variant "lin_m8" code @cpu ranges [#rt.range<T, 2, 8>]
+  // CHECK-NEXT: rt.variant "lin_mn" code @cpu ranges [#rt.range<T, 9, -1>]
   rt.kernel @lin family "linear" params {n = 100 : i64, k = 83 : i64, bias = true,
     layout = {kind = "panel", n = 100 : i64, k = 83 : i64, type = f32}} {
   }
   // Over rows of logits, R is what counts.
   // CHECK: rt.kernel @head
   // CHECK-NEXT: rt.variant "head_m1" code @cpu ranges [#rt.range<R, 1, 1>]
-  // CHECK-NEXT: rt.variant "head_mn" code @cpu ranges [#rt.range<R, 2, -1>]
+  // CHECK-NEXT: rt.variant "head_m8" code @cpu ranges [#rt.range<R, 2, 8>]
+  // CHECK-NEXT: rt.variant "head_mn" code @cpu ranges [#rt.range<R, 9, -1>]
   rt.kernel @head family "linear" params {n = 100 : i64, k = 83 : i64, rows = "R",
     layout = {kind = "panel", n = 100 : i64, k = 83 : i64, type = f16}} {
   }

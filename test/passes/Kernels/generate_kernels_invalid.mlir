@@ -68,10 +68,61 @@ rt.program @p target "cpu" symbols ["T"] {
 // -----
 
 rt.program @p target "cpu" symbols ["T"] {
-  // expected-error @below {{int8 inputs need groups of a multiple of 8 inputs, not 12}}
+  // expected-error @below {{int8 inputs need groups of a multiple of 8 inputs, of at most 65536, not 12}}
   rt.kernel @k family "linear" params {n = 8 : i64, k = 24 : i64, accuracy_level = 4 : i64,
     layout = {kind = "panel_affine", n = 8 : i64, k = 24 : i64, bits = 4 : i64,
               group_size = 12 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{int8 inputs need groups of a multiple of 4 inputs, of at most 65536, not 131072}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 131072 : i64, accuracy_level = 4 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 131072 : i64, bits = 8 : i64,
+              group_size = 131072 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout panel_pairs is of bf16, not 'f32'}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_pairs", n = 8 : i64, k = 8 : i64, type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{groups of int8 have at most 65536 elements}}
+  rt.kernel @k family "quantize_rows" params {k = 70000 : i64, group_size = 70000 : i64, zero = 8 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{parameter 'zero' = 129 is outside [1, 128]}}
+  rt.kernel @k family "rms_norm" params {dim = 8 : i64, epsilon = 1.0e-5 : f64, output = "int8", group_size = 8 : i64, zero = 129 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{output is f32, bf16 or int8, not "int4"}}
+  rt.kernel @k family "rms_norm" params {dim = 8 : i64, epsilon = 1.0e-5 : f64, output = "int4"} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{has 2 outputs; only one can be int8 or bf16}}
+  rt.kernel @k family "elementwise" params {width = 8 : i64, ops = ["in0", "in1"], output = "bf16"} {
   }
 }
 

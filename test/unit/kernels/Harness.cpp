@@ -125,6 +125,14 @@ void CompiledKernel::call(int64_t rows,
   fatal("no variant for " + std::to_string(rows) + " rows");
 }
 
+int64_t layoutBytes(const std::string &layout) {
+  auto dict =
+      dyn_cast_or_null<DictionaryAttr>(parseAttribute(layout, &context()));
+  if (!dict)
+    fatal("cannot parse: " + layout);
+  return mlir::llm::packedSize(dict);
+}
+
 Buffer<uint8_t> pack(const std::string &weight, const std::string &layout) {
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(weight, ParserConfig(&context()));
@@ -188,6 +196,8 @@ std::vector<std::string> testedCPUs() {
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);
   if (failed(host))
     fatal(error);
+  if (host->has("avx512vnni") || host->has("avx512bf16"))
+    return {"native", "x86-64-v4", "x86-64-v3"};
   if (host->has("avx512f"))
     return {"native", "x86-64-v3"};
   return {"native"};

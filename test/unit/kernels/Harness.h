@@ -51,14 +51,14 @@ private:
   int fd = -1;
 };
 
-/// Processors to test: "native", and x86-64-v3 where the host has more.
+/// Processors to test: "native", and x86-64-v3 and -v4 where the host has more.
 std::vector<std::string> testedCPUs();
 
 /// Whether `cpu` has an LLVM feature.
 bool hasFeature(const std::string &cpu, const std::string &feature);
 
 /// The shapes to test for `cpu`: all on the host's own, every other one for the
-/// second processor, whose code differs in the width of vectors alone.
+/// others.
 template <typename T, size_t N>
 std::vector<T> shapesFor(const std::string &cpu, const T (&shapes)[N]) {
   std::vector<T> result;
@@ -128,6 +128,9 @@ private:
   GuardedMemory storage;
   size_t count;
 };
+
+/// Bytes that a packed weight of `layout` (a dictionary) takes.
+int64_t layoutBytes(const std::string &layout);
 
 /// The llm.weight @w of `weight` (text), packed as the dictionary `layout`.
 Buffer<uint8_t> pack(const std::string &weight, const std::string &layout);

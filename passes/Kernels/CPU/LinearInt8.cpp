@@ -1,0 +1,315 @@
+//===- LinearInt8.cpp - linear over affine groups from int8 ---------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Accuracy level 4. Lanes are outputs. A group is summed exactly in int32,
+// starting from what its zero points take off, then scaled and added in f32:
+// one chain over ascending groups, whatever the tile.
+//
+// Unpacking and the scales of short groups cost less the more tokens share
+// them: tiles of 12 tokens and one register of outputs, where every input is
+// used once and becomes the broadcast operand of its dot product. Long groups
+// take 6 tokens and two registers, which load less. Few tokens take two, for
+// chains enough to hide a dot product's latency.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/Linear.h"
+
+namespace mlir::llm {
+
+/// Inputs of a group from which tiles have two registers of outputs (measured
+/// with groups of 32 to 2048).
+static constexpr int64_t kWideGroup = 128;
+
+namespace {
+class Int8Emitter {
+public:
+  Int8Emitter(KernelBuilder &kernel, const LinearForm &form,
+              const LinearVariant &variant);
+  void emit();
+
+private:
+  using Vectors = SmallVector<Value>;
+  /// What one pass over k computes: `vectors` registers from output `column` of
+  /// the panel at byte `base`, for `tile` tokens from `token` on.
+  struct Pass {
+    Value base, column, token;
+    int64_t tile, vectors;
+  };
+  /// Registers of outputs of a tile.
+  int64_t vectorsOf(int64_t tile) const;
+  /// Runs `body` for the registers of outputs that the panel has.
+  void forPasses(Value base, Value token, int64_t tile,
+                 function_ref<void(const Pass &)> body);
+  /// All of k at once, to the output.
+  void doTile(Value panel, Value token, int64_t tile);
+  Vectors doGroups(const Pass &pass, Value begin, Value end, Vectors acc);
+  Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors acc);
+  /// Adds word `word` of a group to the integer sums.
+  Vectors doWord(const Pass &pass, Value line, Value x, Vectors sums);
+  /// Integer sums before the first product.
+  Vectors firstSums(const Pass &pass, Value scales, Value at);
+  Value dot(Value acc, Value weights, Value inputs);
+  Value call(StringRef name, Type type, ValueRange args);
+  Value tokenAt(const Pass &pass, int64_t m, Value g) {
+    return e.addi(e.addi(e.muli(pass.token, layout.groups()), g),
+                  m * layout.groups());
+  }
+  bool isWide() const {
+    return std::min(layout.groupSize, layout.k) >= kWideGroup;
+  }
+  bool hasFloatZeros() const {
+    return layout.zeroType && !layout.zeroType.isUnsignedInteger(8);
+  }
+
+  const Layout &layout;
+  const LinearVariant &variant;
+  Emitter e;
+  LinearOutput output;
+  int64_t width, stride;
+  bool vnni;
+  Value codes, tokenScales, offsets, weight;
+};
+} // namespace
+
+static SmallVector<Emitter::Buffer>
+int8Buffers(MLIRContext *context, const LinearForm &form, bool single) {
+  auto rows = [&](int64_t length) { return single ? length : kUnbounded; };
+  const Layout &layout = form.layout;
+  SmallVector<Emitter::Buffer> buffers{
+      {IntegerType::get(context, 8), rows(codeRowStride(layout.k))},
+      {Float32Type::get(context), rows(layout.groups())},
+      {IntegerType::get(context, 32), rows(layout.groups())}};
+  addLinearBuffers(buffers, context, form, single);
+  return buffers;
+}
+
+Int8Emitter::Int8Emitter(KernelBuilder &kernel, const LinearForm &form,
+                         const LinearVariant &variant)
+    : layout(form.layout), variant(variant),
+      e(kernel, variant.name,
+        int8Buffers(kernel.kernel().getContext(), form, variant.single()), 1),
+      output(e, form, 3), width(e.width()), stride(codeRowStride(layout.k)),
+      vnni(kernel.target().has("avx512vnni")), codes(e.buffer(0)),
+      tokenScales(e.buffer(1)), offsets(e.buffer(2)), weight(e.buffer(3)) {}
+
+Value Int8Emitter::call(StringRef name, Type type, ValueRange args) {
+  return e.intrinsic(name, type, args);
+}
+
+/// acc + the products of unsigned bytes (of at most `bits` bits) and signed
+/// bytes, four to an i32 lane, exact.
+Value Int8Emitter::dot(Value acc, Value weights, Value inputs) {
+  auto bytes = VectorType::get({4 * width}, e.getIntegerType(8));
+  auto shorts = VectorType::get({2 * width}, e.getIntegerType(16));
+  bool wide = width == 16;
+  if (vnni)
+    return call(wide ? "llvm.x86.avx512.vpdpbusd.512"
+                     : "llvm.x86.avx512.vpdpbusd.256",
+                acc.getType(),
+                {acc, e.bitcast(weights, bytes), e.bitcast(inputs, bytes)});
+  StringRef pairs =
+      wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd";
+  if (layout.bits <= 4) {
+    // 15 * 127 * 2 stays within 16 bits.
+    Value sums = call(
+        wide ? "llvm.x86.avx512.pmaddubs.w.512" : "llvm.x86.avx2.pmadd.ub.sw",
+        shorts, {e.bitcast(weights, bytes), e.bitcast(inputs, bytes)});
+    return e.addi(
+        acc, call(pairs, acc.getType(), {sums, e.splatInt(1, 2 * width, 16)}));
+  }
+  // 255 * 127 * 2 does not: even and odd bytes apart, widened.
+  Value w = e.bitcast(weights, shorts), x = e.bitcast(inputs, shorts);
+  Value eight = e.splatInt(8, 2 * width, 16);
+  Value evenW = arith::AndIOp::create(e, w, e.splatInt(0xff, 2 * width, 16));
+  Value oddW = arith::ShRUIOp::create(e, w, eight);
+  Value evenX =
+      arith::ShRSIOp::create(e, arith::ShLIOp::create(e, x, eight), eight);
+  Value oddX = arith::ShRSIOp::create(e, x, eight);
+  acc = e.addi(acc, call(pairs, acc.getType(), {evenW, evenX}));
+  return e.addi(acc, call(pairs, acc.getType(), {oddW, oddX}));
+}
+
+Int8Emitter::Vectors Int8Emitter::doWord(const Pass &pass, Value line, Value x,
+                                         Vectors sums) {
+  int64_t bits = layout.bits, parts = 8 / bits;
+  int64_t chains = sums.size() / (pass.tile * pass.vectors);
+  if (!variant.single())
+    prefetchWeights(e, weight, line, pass.vectors * width * 4);
+  Vectors words;
+  for (int64_t j = 0; j < pass.vectors; ++j)
+    words.push_back(e.loadVecAs(e.getI32Type(), weight,
+                                e.addi(line, j * width * 4), width));
+  Value mask = e.splatInt(((1 << bits) - 1) * 0x01010101, width, 32);
+  for (int64_t i = 0; i < parts; ++i) {
+    Vectors weights;
+    for (Value packed : words) {
+      if (i)
+        packed =
+            arith::ShRUIOp::create(e, packed, e.splatInt(bits * i, width, 32));
+      if (parts > 1)
+        packed = arith::AndIOp::create(e, packed, mask);
+      weights.push_back(packed);
+    }
+    for (int64_t m = 0; m < pass.tile; ++m) {
+      Value four =
+          e.loadAs(e.getI32Type(), codes, e.addi(x, m * stride + 4 * i));
+      Value input = e.broadcast(four, width);
+      for (int64_t j = 0; j < pass.vectors; ++j) {
+        Value &sum = sums[(m * pass.vectors + j) * chains + i % chains];
+        sum = dot(sum, weights[j], input);
+      }
+    }
+  }
+  return sums;
+}
+
+Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
+                                            Value g) {
+  // One or two tokens keep a sum per position in the byte, for shorter chains;
+  // integer sums are exact in any order.
+  int64_t chains = pass.tile <= 2 ? 8 / layout.bits : 1;
+  Vectors sums(pass.tile * pass.vectors * chains, e.splatInt(0, width, 32));
+  if (hasFloatZeros())
+    return sums;
+  Vectors codesOfZeros;
+  if (layout.zeroType)
+    for (int64_t j = 0; j < pass.vectors; ++j) {
+      Value raw = e.loadRaw(weight, e.addi(zeros, j * width), width);
+      codesOfZeros.push_back(arith::ExtUIOp::create(
+          e, VectorType::get({width}, e.getI32Type()), raw));
+    }
+  for (int64_t m = 0; m < pass.tile; ++m) {
+    Value offset = e.broadcast(e.load(offsets, tokenAt(pass, m, g)), width);
+    for (int64_t j = 0; j < pass.vectors; ++j)
+      sums[(m * pass.vectors + j) * chains] =
+          layout.zeroType ? e.muli(codesOfZeros[j], offset) : offset;
+  }
+  return sums;
+}
+
+Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
+                                          int64_t length, Vectors acc) {
+  int64_t perWord = layout.wordInputs();
+  Value group =
+      e.addi(pass.base, e.muli(g, layout.groupBytes(layout.groupSize)));
+  int64_t scaleSize = layout.scaleType.getIntOrFloatBitWidth() / 8;
+  int64_t scalesAt = layout.codeBytes(length);
+  int64_t zerosAt = scalesAt + kPanelBlock * scaleSize;
+  Value scales =
+      e.addi(e.addi(group, scalesAt), e.muli(pass.column, scaleSize));
+  Value zeros = group;
+  if (layout.zeroType)
+    zeros = e.addi(
+        e.addi(group, zerosAt),
+        e.muli(pass.column, layout.zeroType.getIntOrFloatBitWidth() / 8));
+  Value lines = e.addi(group, e.muli(pass.column, 4));
+  Value x = e.addi(e.muli(pass.token, stride), e.muli(g, layout.groupSize));
+
+  Vectors sums = firstSums(pass, zeros, g);
+  auto wordAt = [&](Value word, Vectors values) {
+    return doWord(pass, e.addi(lines, e.muli(word, kPanelBlock * 4)),
+                  e.addi(x, e.muli(word, perWord)), std::move(values));
+  };
+  // Longer bodies than that of a short group end in spilled registers; LLVM
+  // unrolls a loop itself.
+  constexpr int64_t kUnrolled = 8;
+  int64_t words = (length + perWord - 1) / perWord;
+  int64_t looped = words <= kUnrolled ? 0 : words;
+  if (looped)
+    sums = e.loop(e.idx(0), e.idx(looped), 1, sums,
+                  [&](Value word, ValueRange values) {
+                    return wordAt(word, Vectors(values));
+                  });
+  for (int64_t w = looped; w < words; ++w)
+    sums = wordAt(e.idx(w), sums);
+
+  Vectors scale, negative;
+  for (int64_t j = 0; j < pass.vectors; ++j) {
+    scale.push_back(e.loadVecAs(layout.scaleType, weight,
+                                e.addi(scales, j * width * scaleSize), width));
+    if (hasFloatZeros())
+      negative.push_back(e.loadVecAs(layout.zeroType, weight,
+                                     e.addi(zeros, j * width * scaleSize),
+                                     width));
+  }
+  int64_t chains = sums.size() / acc.size();
+  for (int64_t m = 0; m < pass.tile; ++m) {
+    Value at = tokenAt(pass, m, g);
+    Value tokenScale = e.broadcast(e.load(tokenScales, at), width);
+    for (int64_t j = 0; j < pass.vectors; ++j) {
+      int64_t index = m * pass.vectors + j;
+      Value total = sums[index * chains];
+      for (int64_t c = 1; c < chains; ++c)
+        total = e.addi(total, sums[index * chains + c]);
+      Value number = arith::SIToFPOp::create(e, e.f32Vec(width), total);
+      if (hasFloatZeros()) {
+        Value offset =
+            arith::SIToFPOp::create(e, e.getF32Type(), e.load(offsets, at));
+        number = e.fma(negative[j], e.broadcast(offset, width), number);
+      }
+      acc[index] = e.fma(number, e.mul(scale[j], tokenScale), acc[index]);
+    }
+  }
+  return acc;
+}
+
+int64_t Int8Emitter::vectorsOf(int64_t tile) const {
+  if (width < 16)
+    return tile <= 2 ? 2 : 1;
+  return tile <= 6 ? 2 : 1;
+}
+
+void Int8Emitter::forPasses(Value base, Value token, int64_t tile,
+                            function_ref<void(const Pass &)> body) {
+  int64_t vectors = vectorsOf(tile);
+  auto pass = [&](Value column) { body({base, column, token, tile, vectors}); };
+  if (vectors * width == kPanelBlock)
+    return pass(e.idx(0));
+  e.loop(e.idx(0), e.idx(kPanelBlock), vectors * width, pass);
+}
+
+Int8Emitter::Vectors Int8Emitter::doGroups(const Pass &pass, Value begin,
+                                           Value end, Vectors acc) {
+  return e.loop(begin, end, 1, acc, [&](Value g, ValueRange values) {
+    return doGroup(pass, g, layout.groupSize, Vectors(values));
+  });
+}
+
+void Int8Emitter::doTile(Value panel, Value token, int64_t tile) {
+  int64_t whole = layout.k / layout.groupSize;
+  Value base = e.muli(panel, layout.panelBytes());
+  forPasses(base, token, tile, [&](const Pass &pass) {
+    Vectors acc(tile * pass.vectors, e.splat(0, width));
+    if (whole)
+      acc = doGroups(pass, e.idx(0), e.idx(whole), acc);
+    if (whole < layout.groups())
+      acc = doGroup(pass, e.idx(whole), layout.groupLength(whole), acc);
+    Value first = e.addi(e.muli(panel, kPanelBlock), pass.column);
+    for (int64_t m = 0; m < tile; ++m)
+      for (int64_t j = 0; j < pass.vectors; ++j)
+        output.store(acc[m * pass.vectors + j], e.addi(token, m),
+                     e.addi(first, j * width));
+  });
+}
+
+void Int8Emitter::emit() {
+  SmallVector<int64_t> tiles{4, 2, 1};
+  if (width == 16)
+    tiles.insert(tiles.begin(), variant.many() ? (isWide() ? 6 : 12) : 8);
+  forLinearTiles(e, variant, blockRows(stride, tiles.front()), tiles,
+                 [&](Value panel, Value token, int64_t tile) {
+                   doTile(panel, token, tile);
+                 });
+  e.finish();
+}
+
+void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
+                    const LinearVariant &variant) {
+  Int8Emitter(kernel, form, variant).emit();
+}
+
+} // namespace mlir::llm

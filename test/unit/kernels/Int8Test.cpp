@@ -1,0 +1,242 @@
+//===- Int8Test.cpp - quantize_rows and linear from int8 ------------------===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/kernels/Affine.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace llm::test;
+
+/// The row of codes takes an odd number of lines.
+static int rowStride(int k) {
+  return (((k + 15) / 16 * 16 + 63) / 64 | 1) * 64;
+}
+
+namespace {
+/// What quantize_rows writes.
+struct Quantized {
+  Quantized(int rows, int k, int groups)
+      : codes(rows * rowStride(k), 77), scales(rows * groups, NAN),
+        offsets(rows * groups, 12345) {}
+  Buffer<int8_t> codes;
+  Buffer<float> scales;
+  Buffer<int32_t> offsets;
+};
+} // namespace
+
+static std::string quantizeParams(int k, int groupSize, int zero) {
+  return "{" + entry("k", k) + entry("group_size", groupSize) +
+         "zero = " + std::to_string(zero) + " : i64}";
+}
+
+/// Compares with the definition in docs/formats/kernel-families.md.
+static void checkQuantized(const Quantized &got, const float *x, int rows,
+                           int k, int groupSize, int zero,
+                           const std::string &what) {
+  int groups = (k + groupSize - 1) / groupSize;
+  for (int t = 0; t < rows; ++t)
+    for (int g = 0; g < groups; ++g) {
+      float top = 0;
+      int begin = g * groupSize, end = std::min(k, begin + groupSize);
+      for (int i = begin; i < end; ++i)
+        top = std::max(top, std::fabs(x[t * k + i]));
+      float scale = top / 127;
+      float inverse = scale < 0x1p-120f ? 0 : 1 / scale;
+      ASSERT_EQ(got.scales[t * groups + g], scale) << what;
+      int sum = 0, padded = g + 1 == groups ? (k + 15) / 16 * 16 : end;
+      for (int i = begin; i < padded; ++i) {
+        int want =
+            i < end ? static_cast<int>(std::nearbyintf(x[t * k + i] * inverse))
+                    : 0;
+        ASSERT_EQ(got.codes[t * rowStride(k) + i], want)
+            << what << " row " << t << " input " << i;
+        sum += want;
+      }
+      ASSERT_EQ(got.offsets[t * groups + g], -zero * sum) << what;
+    }
+}
+
+/// Rows of ordinary numbers, zeros, denormals, and the largest and smallest
+/// that have a scale.
+static Buffer<float> hardRows(int rows, int k) {
+  Buffer<float> x(rows * k, 0);
+  Buffer<float> draw = randomFloats(rows * k, 1);
+  for (int t = 0; t < rows; ++t) {
+    float scale = t == 2   ? 0
+                  : t == 3 ? 1e-42f
+                  : t == 4 ? 1e-36f
+                  : t == 5 ? 1e37f
+                           : 10;
+    for (int i = 0; i < k; ++i)
+      x[t * k + i] = draw[t * k + i] * scale;
+  }
+  return x;
+}
+
+TEST(Int8, QuantizeRows) {
+  constexpr int kRows = 7;
+  for (const std::string &cpu : testedCPUs())
+    for (auto [k, groupSize] : {std::pair{1, 32},
+                                {31, 32},
+                                {33, 32},
+                                {97, 64},
+                                {256, 128},
+                                {83, 1 << 20},
+                                {40, 8}})
+      for (int zero : {1, 8, 128}) {
+        if (zero != 8 && cpu != "native")
+          continue;
+        CompiledKernel kernel("quantize_rows",
+                              quantizeParams(k, groupSize, zero), cpu);
+        Buffer<float> x = hardRows(kRows, k);
+        Quantized out(kRows, k, (k + groupSize - 1) / groupSize);
+        kernel.call(
+            kRows,
+            {x.data(), out.codes.data(), out.scales.data(), out.offsets.data()},
+            {kRows}, 0, kRows);
+        checkQuantized(out, x.data(), kRows, k, groupSize, zero,
+                       cpu + " k " + std::to_string(k) + " groups of " +
+                           std::to_string(groupSize));
+      }
+}
+
+static const Affine kWeights[] = {
+    {33, 40, 4, 32, "f32", Affine::None},
+    {70, 200, 4, 128, "f16", Affine::Codes},
+    {32, 96, 8, 32, "f32", Affine::Codes},
+    {5, 77, 8, 64, "f16", Affine::None},
+    {40, 100, 2, 64, "f32", Affine::None},
+    {31, 64, 4, 64, "f16", Affine::Floats},
+    {64, 333, 4, 16, "f32", Affine::None},
+    {1, 1, 4, 32, "f16", Affine::None},
+    {47, 131, 8, 1 << 20, "f16", Affine::None}, // one scale a row
+    {17, 521, 4, 256, "f32", Affine::Codes},
+    {65, 160, 2, 32, "f16", Affine::Codes},
+    {16, 288, 8, 128, "f32", Affine::Floats},
+};
+
+static std::string linearParams(const Affine &w, bool bias, bool residual) {
+  return "{" + entry("n", w.n) + entry("k", w.k) + entry("accuracy_level", 4) +
+         "bias = " + (bias ? "true" : "false") +
+         ", residual = " + (residual ? "true" : "false") +
+         ", layout = {kind = \"panel_affine\", " + w.layout() + "}}";
+}
+
+/// The definition: exact sums of a group, one chain over groups.
+static float expected(const Affine &w, const Quantized &in, int t, int row) {
+  float chain = 0;
+  int stride = rowStride(w.k);
+  for (int g = 0; g < w.groups(); ++g) {
+    int end = std::min(w.k, (g + 1) * w.groupSize);
+    int dot = 0, sum = 0;
+    for (int i = g * w.groupSize; i < end; ++i) {
+      dot += w.code(row, i) * in.codes[t * stride + i];
+      sum += in.codes[t * stride + i];
+    }
+    float zero = w.zero(row, g);
+    float centred =
+        w.zeros == Affine::Floats
+            ? std::fmaf(-zero, static_cast<float>(sum), static_cast<float>(dot))
+            : static_cast<float>(dot - static_cast<int>(zero) * sum);
+    chain = std::fmaf(centred, w.scale(row, g) * in.scales[t * w.groups() + g],
+                      chain);
+  }
+  return chain;
+}
+
+static void checkLinear(const Affine &w, const std::string &cpu, bool hasBias,
+                        bool hasResidual) {
+  constexpr int kMaxRows = 101;
+  std::string what = cpu + " " + describe(w);
+  Buffer<uint8_t> made =
+      pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
+  Buffer<uint8_t> packed(made.size(), 0);
+  std::copy(made.begin(), made.end(), packed.begin());
+  int zero = w.zeros == Affine::None ? 1 << (w.bits - 1) : 1;
+  CompiledKernel quantize("quantize_rows",
+                          quantizeParams(w.k, w.groupSize, zero), cpu);
+  CompiledKernel kernel("linear", linearParams(w, hasBias, hasResidual), cpu);
+  Buffer<float> x = hardRows(kMaxRows, w.k);
+  int64_t panels = (w.n + 31) / 32;
+  Buffer<float> bias = randomFloats(w.n, 2),
+                residual = randomFloats(kMaxRows * w.n, 3);
+  for (int rows : {1, 2, 3, 4, 7, 8, 9, 12, 13, 31, 32, 33, 101}) {
+    // The last `rows` rows, so that one row is not always the same.
+    int first = rows == 1 ? 6 : 0;
+    Quantized in(rows, w.k, w.groups());
+    quantize.call(rows,
+                  {x.data() + first * w.k, in.codes.data(), in.scales.data(),
+                   in.offsets.data()},
+                  {rows}, 0, rows);
+    Buffer<float> added(rows * w.n, 0), shift(w.n, 0);
+    std::copy(bias.begin(), bias.end(), shift.begin());
+    std::copy(&residual[first * w.n], &residual[first * w.n] + rows * w.n,
+              added.begin());
+    std::vector<const void *> buffers{in.codes.data(), in.scales.data(),
+                                      in.offsets.data(), packed.data()};
+    if (hasBias)
+      buffers.push_back(shift.data());
+    if (hasResidual)
+      buffers.push_back(added.data());
+    Buffer<float> out(rows * w.n, NAN);
+    buffers.push_back(out.data());
+    for (int64_t panel = panels - 1; panel >= 0; --panel)
+      kernel.call(rows, buffers, {rows}, panel, panel + 1);
+    for (int t = 0; t < rows; ++t)
+      for (int row = 0; row < w.n; ++row) {
+        float want = expected(w, in, t, row);
+        if (hasBias)
+          want += bias[row];
+        if (hasResidual)
+          want += residual[(first + t) * w.n + row];
+        ASSERT_EQ(out[t * w.n + row], want)
+            << what << " rows " << rows << " row " << t << " output " << row;
+      }
+  }
+}
+
+TEST(Int8, LinearAgainstExactSums) {
+  for (const std::string &cpu : testedCPUs())
+    for (const Affine &w : shapesFor(cpu, kWeights))
+      checkLinear(w, cpu, false, false);
+}
+
+TEST(Int8, LinearAddsBiasAndResidual) {
+  for (const std::string &cpu : testedCPUs())
+    for (auto [bias, residual] :
+         {std::pair{true, false}, {false, true}, {true, true}})
+      checkLinear(kWeights[0], cpu, bias, residual);
+}
+
+/// The whole path against the product in double precision: the error is that
+/// of the activations' rounding, half a step of 1/127 of a group's maximum.
+TEST(Int8, ErrorAgainstDouble) {
+  Affine w{64, 512, 4, 32, "f16", Affine::Codes};
+  Buffer<uint8_t> packed =
+      pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
+  CompiledKernel quantize("quantize_rows", quantizeParams(w.k, 32, 1),
+                          "native");
+  CompiledKernel kernel("linear", linearParams(w, false, false), "native");
+  Buffer<float> x = randomFloats(w.k, 5), out(w.n, NAN);
+  Quantized in(1, w.k, w.groups());
+  quantize.call(
+      1, {x.data(), in.codes.data(), in.scales.data(), in.offsets.data()}, {1},
+      0, 1);
+  kernel.call(1,
+              {in.codes.data(), in.scales.data(), in.offsets.data(),
+               packed.data(), out.data()},
+              {1}, 0, 2);
+  for (int row = 0; row < w.n; ++row) {
+    double want = 0, bound = 1e-4;
+    for (int i = 0; i < w.k; ++i) {
+      want += double(w.value(row, i)) * x[i];
+      bound += std::fabs(double(w.value(row, i))) * in.scales[i / w.groupSize] *
+               0.51;
+    }
+    EXPECT_NEAR(out[row], want, bound);
+  }
+}
