@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/CPU/RowOutput.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -184,6 +184,34 @@ static LogicalResult parseSteps(KernelBuilder &kernel,
   return success();
 }
 
+/// The values that the program leaves, of `lanes` elements from `d` on of the
+/// row at `row`.
+static SmallVector<Value> runSteps(Emitter &e, ArrayRef<Step> steps,
+                                   ArrayRef<bool> broadcast, Value row, Value d,
+                                   int64_t lanes) {
+  SmallVector<Value> stack;
+  for (const Step &step : steps) {
+    switch (step.kind) {
+    case Step::Input:
+      stack.push_back(e.loadVec(e.buffer(step.input),
+                                broadcast[step.input] ? d : e.addi(row, d),
+                                lanes));
+      break;
+    case Step::Constant:
+      stack.push_back(e.splat(step.constant, lanes));
+      break;
+    case Step::Unary:
+      stack.back() = step.apply(e, stack.back(), Value());
+      break;
+    case Step::Binary: {
+      Value b = stack.pop_back_val();
+      stack.back() = step.apply(e, stack.back(), b);
+    }
+    }
+  }
+  return stack;
+}
+
 static LogicalResult generateElementwise(KernelBuilder &kernel) {
   FailureOr<int64_t> width = kernel.getInt("width");
   SmallVector<Step> steps;
@@ -191,38 +219,34 @@ static LogicalResult generateElementwise(KernelBuilder &kernel) {
   int64_t outputs;
   if (failed(width) || failed(parseSteps(kernel, steps, broadcast, outputs)))
     return failure();
-  Type f32 = Float32Type::get(kernel.kernel().getContext());
+  FailureOr<RowForm> form = RowForm::of(kernel, *width);
+  if (failed(form))
+    return failure();
+  if (outputs > 1 && form->kind != RowForm::Kind::F32)
+    return kernel.kernel().emitOpError("has ")
+           << outputs << " outputs; only one can be int8 or bf16";
+  MLIRContext *context = kernel.kernel().getContext();
+  Type f32 = Float32Type::get(context);
   SmallVector<Emitter::Buffer> buffers;
   for (bool single : broadcast)
     buffers.push_back({f32, single ? *width : kUnbounded});
-  buffers.append(outputs, {f32});
+  if (outputs == 1)
+    form->addBuffers(buffers, context);
+  else
+    buffers.append(outputs, {f32});
   std::string name = kernel.functionName("");
   Emitter e(kernel, name, buffers, 1);
+  RowOutput output(e, *form, broadcast.size());
   e.loop(e.begin(), e.end(), 1, [&](Value t) {
     Value row = e.muli(t, *width);
+    if (outputs == 1)
+      return output.write(t, [&](Value d, int64_t lanes) {
+        return runSteps(e, steps, broadcast, row, d, lanes).front();
+      });
     e.forRow(*width, [&](Value d, int64_t lanes) {
-      Value at = e.addi(row, d);
-      SmallVector<Value> stack;
-      for (const Step &step : steps) {
-        switch (step.kind) {
-        case Step::Input:
-          stack.push_back(e.loadVec(e.buffer(step.input),
-                                    broadcast[step.input] ? d : at, lanes));
-          break;
-        case Step::Constant:
-          stack.push_back(e.splat(step.constant, lanes));
-          break;
-        case Step::Unary:
-          stack.back() = step.apply(e, stack.back(), Value());
-          break;
-        case Step::Binary: {
-          Value b = stack.pop_back_val();
-          stack.back() = step.apply(e, stack.back(), b);
-        }
-        }
-      }
-      for (auto [i, value] : llvm::enumerate(stack))
-        e.storeVec(value, e.buffer(broadcast.size() + i), at);
+      for (auto [i, value] :
+           llvm::enumerate(runSteps(e, steps, broadcast, row, d, lanes)))
+        e.storeVec(value, e.buffer(broadcast.size() + i), e.addi(row, d));
     });
   });
   e.finish();

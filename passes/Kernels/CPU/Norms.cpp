@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/CPU/RowOutput.h"
 
 namespace mlir::llm {
 
@@ -21,10 +21,17 @@ static LogicalResult generateRMSNorm(KernelBuilder &kernel) {
   FailureOr<double> epsilon = kernel.getFloat("epsilon");
   if (failed(dim) || failed(epsilon))
     return failure();
+  FailureOr<RowForm> form = RowForm::of(kernel, *dim);
+  if (failed(form))
+    return failure();
   std::string name = kernel.functionName("");
-  Type f32 = Float32Type::get(kernel.kernel().getContext());
-  Emitter e(kernel, name, {{f32}, {f32, *dim}, {f32}}, 1);
-  Value x = e.buffer(0), scale = e.buffer(1), out = e.buffer(2);
+  MLIRContext *context = kernel.kernel().getContext();
+  Type f32 = Float32Type::get(context);
+  SmallVector<Emitter::Buffer> buffers{{f32}, {f32, *dim}};
+  form->addBuffers(buffers, context);
+  Emitter e(kernel, name, buffers, 1);
+  Value x = e.buffer(0), scale = e.buffer(1);
+  RowOutput output(e, *form, 2);
   e.loop(e.begin(), e.end(), 1, [&](Value t) {
     Value row = e.muli(t, *dim);
     Value sum = e.sumRow(*dim, [&](Value d, int64_t lanes, Value acc) {
@@ -32,10 +39,10 @@ static LogicalResult generateRMSNorm(KernelBuilder &kernel) {
       return e.fma(v, v, acc);
     });
     Value inverse = inverseDeviation(e, sum, *dim, *epsilon);
-    e.forRow(*dim, [&](Value d, int64_t lanes) {
-      Value at = e.addi(row, d);
-      Value v = e.mul(e.loadVec(x, at, lanes), e.broadcast(inverse, lanes));
-      e.storeVec(e.mul(v, e.loadVec(scale, d, lanes)), out, at);
+    output.write(t, [&](Value d, int64_t lanes) {
+      Value v = e.mul(e.loadVec(x, e.addi(row, d), lanes),
+                      e.broadcast(inverse, lanes));
+      return e.mul(v, e.loadVec(scale, d, lanes));
     });
   });
   e.finish();
@@ -48,16 +55,20 @@ static LogicalResult generateLayerNorm(KernelBuilder &kernel) {
   FailureOr<double> epsilon = kernel.getFloat("epsilon");
   if (failed(dim) || failed(epsilon))
     return failure();
+  FailureOr<RowForm> form = RowForm::of(kernel, *dim);
+  if (failed(form))
+    return failure();
   bool hasBias = kernel.getBool("bias");
   std::string name = kernel.functionName("");
-  Type f32 = Float32Type::get(kernel.kernel().getContext());
+  MLIRContext *context = kernel.kernel().getContext();
+  Type f32 = Float32Type::get(context);
   SmallVector<Emitter::Buffer> buffers{{f32}, {f32, *dim}};
   if (hasBias)
     buffers.push_back({f32, *dim});
-  buffers.push_back({f32});
+  form->addBuffers(buffers, context);
   Emitter e(kernel, name, buffers, 1);
-  Value x = e.buffer(0), scale = e.buffer(1), bias = e.buffer(2),
-        out = e.buffer(hasBias ? 3 : 2);
+  Value x = e.buffer(0), scale = e.buffer(1), bias = e.buffer(2);
+  RowOutput output(e, *form, hasBias ? 3 : 2);
   e.loop(e.begin(), e.end(), 1, [&](Value t) {
     Value row = e.muli(t, *dim);
     Value sum = e.sumRow(*dim, [&](Value d, int64_t lanes, Value acc) {
@@ -71,14 +82,14 @@ static LogicalResult generateLayerNorm(KernelBuilder &kernel) {
       return e.fma(v, v, acc);
     });
     Value inverse = inverseDeviation(e, squares, *dim, *epsilon);
-    e.forRow(*dim, [&](Value d, int64_t lanes) {
-      Value at = e.addi(row, d);
-      Value v = e.sub(e.loadVec(x, at, lanes), e.broadcast(mean, lanes));
+    output.write(t, [&](Value d, int64_t lanes) {
+      Value v =
+          e.sub(e.loadVec(x, e.addi(row, d), lanes), e.broadcast(mean, lanes));
       v = e.mul(e.mul(v, e.broadcast(inverse, lanes)),
                 e.loadVec(scale, d, lanes));
       if (hasBias)
         v = e.add(v, e.loadVec(bias, d, lanes));
-      e.storeVec(v, out, at);
+      return v;
     });
   });
   e.finish();
