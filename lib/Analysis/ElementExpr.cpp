@@ -321,8 +321,9 @@ const Element *ElementAnalysis::compute(Value value,
         auto format =
             weight ? dyn_cast<DenseFormatAttr>(weight.getFormat()) : nullptr;
         auto dense =
-            format ? dyn_cast<DenseElementsAttr>(format.getData().getSource())
-                   : nullptr;
+            format && format.getData().getType() == weight.getType()
+                ? dyn_cast<DenseElementsAttr>(format.getData().getSource())
+                : nullptr;
         return dense ? constant(dense, value, indices) : load();
       })
       .Case<ConstantOfShapeOp>([&](ConstantOfShapeOp op) {

@@ -24,8 +24,10 @@ DenseElementsAttr mlir::llm::getConstantElements(Value value) {
   if (!weight)
     return {};
   auto dense = dyn_cast<DenseFormatAttr>(weight.getFormat());
-  return dense ? dyn_cast<DenseElementsAttr>(dense.getData().getSource())
-               : DenseElementsAttr();
+  // Elements of another type are not those of the value.
+  return dense && dense.getData().getType() == weight.getType()
+             ? dyn_cast<DenseElementsAttr>(dense.getData().getSource())
+             : DenseElementsAttr();
 }
 
 std::optional<double> mlir::llm::getSplatNumber(Value value) {
@@ -73,7 +75,10 @@ std::optional<SmallVector<double>> mlir::llm::readFloats(Value value,
                           get, get.getWeightAttr())
                     : WeightOp();
   auto dense = weight ? dyn_cast<DenseFormatAttr>(weight.getFormat()) : nullptr;
-  if (!dense || element.getWidth() % 8 != 0)
+  if (!dense)
+    return std::nullopt;
+  element = cast<FloatType>(dense.getData().getType().getElementType());
+  if (element.getWidth() % 8 != 0)
     return std::nullopt;
   auto data = ::llm::WeightData::open(dense.getData(),
                                       [&] { return weight.emitRemark(); });

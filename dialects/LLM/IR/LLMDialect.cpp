@@ -142,14 +142,21 @@ void DenseFormatAttr::getParts(SmallVectorImpl<ComponentAttr> &parts) const {
 
 LogicalResult DenseFormatAttr::verifyLogicalType(
     RankedTensorType type, function_ref<InFlightDiagnostic()> emit) const {
-  if (getData().getType() != type)
-    return emit() << "dense weight of type " << type << " stores "
-                  << getData().getType();
+  RankedTensorType stored = getData().getType();
+  if (stored == type)
+    return success();
+  auto from = dyn_cast<FloatType>(stored.getElementType()),
+       to = dyn_cast<FloatType>(type.getElementType());
+  if (stored.getShape() != type.getShape() || !from || !to ||
+      from.getWidth() >= to.getWidth())
+    return emit() << "dense weight of type " << type << " stores " << stored
+                  << "; only floats can be stored in another type, a narrower "
+                     "one";
   return success();
 }
 
 double DenseFormatAttr::getBitsPerElement(RankedTensorType type) const {
-  return type.getElementTypeBitWidth();
+  return getData().getType().getElementTypeBitWidth();
 }
 
 LogicalResult

@@ -175,7 +175,10 @@ LogicalResult mlir::llm::expandWeights(func::FuncOp func) {
     TensorEmitter e(first, builder);
     Value value;
     if (isa<DenseFormatAttr>(weight.getFormat()))
-      value = parts[0];
+      value = parts[0].getType() == first.getType()
+                  ? parts[0]
+                  : CastOp::create(e, first.getType(), parts[0],
+                                   e.getBoolAttr(true));
     else if (auto affine = dyn_cast<AffineGroupsFormatAttr>(weight.getFormat()))
       value = dequantize(e, first, affine, parts);
     else

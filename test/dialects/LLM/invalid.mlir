@@ -81,6 +81,16 @@ llm.weight @dense : tensor<2xf32> = #llm.dense<#llm.component<"data", tensor<3xf
 
 // -----
 
+// expected-error@+1 {{dense weight of type 'tensor<2xbf16>' stores 'tensor<2xf32>'; only floats can be stored in another type, a narrower one}}
+llm.weight @wider : tensor<2xbf16> = #llm.dense<#llm.component<"data", tensor<2xf32>, dense<0.0> : tensor<2xf32>>>
+
+// -----
+
+// expected-error@+1 {{dense weight of type 'tensor<2xi32>' stores 'tensor<2xi8>'; only floats can be stored in another type, a narrower one}}
+llm.weight @integers : tensor<2xi32> = #llm.dense<#llm.component<"data", tensor<2xi8>, dense<0> : tensor<2xi8>>>
+
+// -----
+
 // expected-error@+1 {{bits must be 2, 4 or 8, got 3}}
 func.func private @bits() attributes {test.value = #llm.affine<bits = 3, group_size = 32, data = #llm.component<"data", tensor<2x16xui8>, dense<0> : tensor<2x16xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>>}
 
