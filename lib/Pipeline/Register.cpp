@@ -22,6 +22,7 @@
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Compress/Passes.h"
 #include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
 #include "passes/Dispatch/Passes.h"
@@ -48,6 +49,7 @@ void llm::registerPasses() {
     mlir::registerTransformsPasses();
     // One line per group, in the order of the stages.
     mlir::llm::registerRaisePasses();
+    mlir::llm::registerCompressPasses();
     mlir::llm::registerKVCachePasses();
     mlir::llm::registerVerifyPasses();
     mlir::llm::registerLLMKernelsPasses();

@@ -1,0 +1,124 @@
+//===- Passes.td - Passes that make weights and arithmetic smaller -*- tablegen -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Filing rule: passes that change how weights are stored, or how a product may
+// compute, and with it the results; alphabetical. They run on any module of the
+// llm dialect; `where` needs one that --llm-raise-decoder has split into layers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_COMPRESS
+#define LLM_PASSES_COMPRESS
+
+include "mlir/Pass/PassBase.td"
+
+class SelectionOptions {
+  list<Option> options = [
+    Option<"where", "where", "std::string", "\"all\"",
+           "all; layers: products inside a decoder's layers; head: those "
+           "outside, such as the product with the vocabulary">,
+    Option<"match", "match", "std::string", "\"\"",
+           "Weights by name: patterns with * and ?, separated by |">
+  ];
+}
+def Selection : SelectionOptions;
+
+def CastWeightsPass : Pass<"llm-cast-weights", "::mlir::ModuleOp"> {
+  let summary = "Store dense weights of products and embeddings in 16 bits";
+  let description = [{
+    Rounds the elements (to nearest, ties to even) of every dense f32 or f64 weight
+    that only `llm.linear` and `llm.embedding` read; the logical type stays, and
+    with it the users. Norms, biases and tables of angles are left: they are small,
+    and precision is worth more there. A finite element that f16 cannot hold is an
+    error.
+
+    Before:
+    ```mlir
+    llm.weight @w : tensor<64x48xf32> = #llm.dense<#llm.component<"data", tensor<64x48xf32>, ...>>
+    ```
+    After, with `type=bf16`:
+    ```mlir
+    llm.weight @w : tensor<64x48xf32> = #llm.dense<#llm.component<"data", tensor<64x48xbf16>, ...>>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">
+  ] # Selection.options;
+  let statistics = [Statistic<"numCast", "cast", "Weights cast">];
+}
+
+def QuantizeActivationsPass : Pass<"llm-quantize-activations", "::mlir::ModuleOp"> {
+  let summary = "Let products read their input in fewer bits";
+  let description = [{
+    Sets `accuracy_level` of `llm.linear`. It is a permission, a lower bound as in
+    com.microsoft.MatMulNBits: a kernel that does not know the narrower arithmetic
+    for a weight's format computes in f32. int8 has one scale per token and weight
+    group, found while the model runs; no calibration is needed.
+
+    Before:
+    ```mlir
+    %y = llm.linear %x, %w : (tensor<?x64xf32>, tensor<48x64xf32>) -> tensor<?x48xf32>
+    ```
+    After, with `type=int8`:
+    ```mlir
+    %y = llm.linear %x, %w {accuracy_level = 4 : i64} : (tensor<?x64xf32>, tensor<48x64xf32>) -> tensor<?x48xf32>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"int8\"", "f32, f16, bf16 or int8">
+  ] # Selection.options;
+  let statistics = [Statistic<"numProducts", "products", "Products changed">];
+}
+
+def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
+  let summary = "Store the weights of products as small integers in groups";
+  let description = [{
+    Every dense float weight that `llm.linear` reads, and nothing but `llm.linear`
+    and `llm.embedding`, becomes `#llm.affine`: along its inputs, groups of
+    `group-size` integers share a scale. A weight stored [inputs, outputs] is turned
+    around. What is quantized already is left, so that a later run takes the rest.
+
+    `method=rtn` rounds to the nearest integer, without looking at data.
+    - symmetric: the element of largest magnitude becomes -2^(bits-1), so that no
+      code is unused; the scale takes the sign that this needs.
+    - otherwise: the group's range, widened to hold 0, is spread over all codes,
+      and a zero point (a code, too) is stored with each group.
+    - `search=N`: tries scales around that one, N finer and N coarser, fits each to
+      its codes by least squares and keeps the one of least squared error.
+      Symmetric only.
+
+    Scales are rounded to f16 before the codes are chosen. Where this would move an
+    element by more than an eighth of its row's largest step (overflow, rows of
+    tiny values), that weight keeps scales in f32. An element that is not finite is
+    an error, as are sizes that no kernel reads.
+
+    Before:
+    ```mlir
+    llm.weight @w : tensor<64x48xf32> = #llm.dense<...>
+    %y = llm.linear %x, %w {transposed} : (tensor<?x64xf32>, tensor<64x48xf32>) -> tensor<?x48xf32>
+    ```
+    After, with `bits=4 group-size=32`:
+    ```mlir
+    llm.weight @w : tensor<48x64xf32> = #llm.affine<bits = 4, group_size = 32,
+      data = #llm.component<"data", tensor<48x32xui8>, ...>,
+      scales = #llm.component<"scales", tensor<48x2xf16>, ...>>
+    %y = llm.linear %x, %w : (tensor<?x64xf32>, tensor<48x64xf32>) -> tensor<?x48xf32>
+    ```
+  }];
+  let options = [
+    Option<"method", "method", "std::string", "\"rtn\"", "rtn">,
+    Option<"bits", "bits", "unsigned", "4", "2, 4 or 8">,
+    Option<"groupSize", "group-size", "std::string", "\"32\"",
+           "Inputs that share a scale, or row for all of an output">,
+    Option<"symmetric", "symmetric", "bool", "true", "Without zero points">,
+    Option<"search", "search", "unsigned", "0",
+           "Scales to try on either side of the plain one">
+  ] # Selection.options;
+  let statistics = [
+    Statistic<"numQuantized", "quantized", "Weights quantized">,
+    Statistic<"numWideScales", "wide-scales", "Weights that keep scales in f32">
+  ];
+}
+
+#endif // LLM_PASSES_COMPRESS
