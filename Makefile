@@ -3,7 +3,7 @@
 BUILD := build
 JOBS := $(shell nproc)
 
-.PHONY: setup build demo check-quick check check-full docs \
+.PHONY: setup build demo check-quick check check-full accuracy docs \
         install format clean
 
 setup:
@@ -31,6 +31,10 @@ check: build
 ## check-full: sweeps, long fuzzing, conformance, clang-tidy everywhere.
 check-full: build
 	@scripts/check.sh full
+
+## accuracy: perplexity of every recipe, against its bound.
+accuracy: build
+	@$(BUILD)/venv/bin/python benchmarks/accuracy.py
 
 ## docs: regenerates docs/generated from the .td files.
 docs: build

@@ -19,6 +19,9 @@ install(TARGETS LLMCompiler EXPORT LLMCompilerTargets
 install(EXPORT LLMCompilerTargets NAMESPACE LLMCompiler::
   DESTINATION ${_package_dir})
 
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/recipes
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/llm-compiler)
+
 # The dialects as they are, sources aside; of the rest what passes call.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/dialects DESTINATION ${_headers_dir}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.td")

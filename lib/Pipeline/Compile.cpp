@@ -11,7 +11,7 @@
 #include "lib/Artifact/Output.h"
 #include "lib/Pipeline/LoadModule.h"
 #include "lib/Pipeline/PipelineError.h"
-#include "lib/Pipeline/Recipes.h"
+#include "lib/Pipeline/StoreInstrumentation.h"
 #include "lib/Pipeline/Tokenizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -67,9 +67,9 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
       return "";
     return "llm-page-kv-cache{page-size=" + std::to_string(options.pageSize) +
            "}" +
-           (options.cacheType == "f32"
-                ? std::string()
-                : ",llm-cast-kv-cache{type=" + options.cacheType + "}") +
+           (options.cacheType
+                ? ",llm-cast-kv-cache{type=" + *options.cacheType + "}"
+                : std::string()) +
            ",llm-verify-decode";
   case Stage::Dispatch:
     if (!decoder)
@@ -149,7 +149,20 @@ private:
 };
 } // namespace
 
+/// Where passes put new weights, and whether they go with the tool.
+static std::pair<std::string, bool> storeOf(const CompileOptions &options) {
+  if (options.stopAfter != Stage::Artifact)
+    return {storeBeside(options.output), false};
+  if (!options.saveIR.empty()) {
+    SmallString<128> path(options.saveIR);
+    llvm::sys::path::append(path, "weights");
+    return {path.str().str(), false};
+  }
+  return {options.scratch, true};
+}
+
 static LogicalResult runPipeline(ModuleOp module, StringRef pipeline,
+                                 const CompileOptions &options,
                                  ArtifactInputs *inputs) {
   if (pipeline.empty())
     return success();
@@ -159,6 +172,8 @@ static LogicalResult runPipeline(ModuleOp module, StringRef pipeline,
   if (!wrong.empty())
     return emitError(module.getLoc())
            << "invalid pass pipeline '" << pipeline << "': " << wrong;
+  if (auto [store, scratch] = storeOf(options); !store.empty())
+    addStore(pm, store, scratch);
   if (inputs)
     pm.addInstrumentation(std::make_unique<PassRecorder>(*inputs));
   return pm.run(module);
@@ -225,8 +240,9 @@ static std::string whyNoPrograms(ModuleOp module,
       });
   OwningOpRef<ModuleOp> copy = module.clone();
   for (Stage stage : {Stage::Decode, Stage::Dispatch})
-    if (failed(runPipeline(
-            *copy, stagePipeline(stage, options, /*decoder=*/true), nullptr)))
+    if (failed(runPipeline(*copy,
+                           stagePipeline(stage, options, /*decoder=*/true),
+                           options, nullptr)))
       return reason.empty() ? "it cannot be lowered" : reason;
   return "";
 }
@@ -239,7 +255,8 @@ static LogicalResult runRaise(OwningOpRef<ModuleOp> &module,
   OwningOpRef<ModuleOp> imported = module->clone();
   std::vector<artifact::PassRecord> passes = inputs.passes;
   std::vector<double> seconds = inputs.passSeconds;
-  if (failed(runPipeline(*module, raisePipeline(/*toDecoder=*/true), &inputs)))
+  if (failed(runPipeline(*module, raisePipeline(/*toDecoder=*/true), options,
+                         &inputs)))
     return failure();
   std::string reason =
       isDecoder(*module) ? whyNoPrograms(*module, options) : "";
@@ -252,7 +269,8 @@ static LogicalResult runRaise(OwningOpRef<ModuleOp> &module,
     if (func.isPublic() && !func.isDeclaration())
       func->setAttr(mlir::llm::kNotDecoderAttr,
                     StringAttr::get(func.getContext(), reason));
-  return runPipeline(*module, raisePipeline(/*toDecoder=*/false), &inputs);
+  return runPipeline(*module, raisePipeline(/*toDecoder=*/false), options,
+                     &inputs);
 }
 
 bool Reproducer::write(StringRef path) const {
@@ -269,7 +287,9 @@ bool Reproducer::write(StringRef path) const {
 FailureOr<CompileReport> compile(const CompileOptions &options,
                                  MLIRContext &context, Reproducer *reproducer) {
   auto start = std::chrono::steady_clock::now();
-  FailureOr<std::string> recipe = loadRecipe(options.recipe, &context);
+  FailureOr<Recipe> recipe = options.quantize
+                                 ? FailureOr<Recipe>(*options.quantize)
+                                 : loadRecipe(options.recipe, &context);
   if (failed(recipe))
     return failure();
   OwningOpRef<ModuleOp> module = loadModule(options.input, context);
@@ -284,7 +304,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     return cannotWrite(module->getLoc(), options.output, output.takeError());
   ArtifactInputs inputs;
   // The directory is where it was compiled, not what.
-  inputs.recipe = llvm::sys::path::filename(options.recipe).str();
+  inputs.recipe = llvm::sys::path::filename(recipe->name).str();
   inputs.compilerVersion = options.compilerVersion;
 
   CompileReport report;
@@ -303,7 +323,9 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     if (custom)
       pipeline = std::exchange(customRan, true) ? "" : *options.passPipeline;
     else if (stage == Stage::Compress)
-      pipeline = isDecoder(*module) ? *recipe : "";
+      pipeline = isDecoder(*module) && !recipe->pipeline.empty()
+                     ? recipe->pipeline + ",llm-verify-raise"
+                     : "";
     else
       pipeline = stagePipeline(stage, options, isDecoder(*module));
     if (reproducer) {
@@ -315,7 +337,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
     }
     if (stage == Stage::Raise && !custom
             ? failed(runRaise(module, options, inputs))
-            : failed(runPipeline(*module, pipeline, &inputs)))
+            : failed(runPipeline(*module, pipeline, options, &inputs)))
       return failure();
     // The function that carries it is gone once the graph is lowered.
     if (inputs.notDecoderReason.empty())
@@ -351,6 +373,7 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
                            options.tokenizer, inputs)) ||
       failed(writeArtifact(*module, inputs, **output)))
     return failure();
+  report.recipe = *recipe;
   report.decoder = isDecoder(*module);
   report.tokenizer = inputs.tokenizer.has_value();
   report.weightsBytes = storedBytes(*module);

@@ -9,6 +9,7 @@
 #define LLM_LIB_PIPELINE_COMPILE_H
 
 #include "lib/Artifact/Artifact.h"
+#include "lib/Pipeline/Recipes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
@@ -41,12 +42,18 @@ struct CompileOptions {
   std::vector<std::string> mcpus{"native"};
   /// GPU architectures, for cuda and cuda-emulator.
   std::vector<std::string> archs;
-  /// Element type of the cache: f32, f16, bf16.
-  std::string cacheType = "f32";
+  /// Element type of the cache: f32, f16, bf16; as the recipe leaves it where
+  /// not given.
+  std::optional<std::string> cacheType;
   /// Slots per page; 0 = contiguous.
   int64_t pageSize = 64;
   /// A name among models/recipes, or a file.
   std::string recipe = "none";
+  /// Taken in its place where given; see parseQuantize.
+  std::optional<Recipe> quantize;
+  /// Where passes put weights on the way to an artifact; the caller removes it.
+  /// Beside a module that is written, its own directory is used, which stays.
+  std::string scratch;
   /// Runs instead of the stages between import and artifact.
   std::optional<std::string> passPipeline;
   /// A tokenizer file or directory; searched beside the model where empty.
@@ -65,6 +72,7 @@ struct CompileReport {
   bool decoder = false;
   std::string notDecoderReason;
   bool tokenizer = false;
+  Recipe recipe;
   uint64_t weightsBytes = 0;
   double seconds = 0;
 };

@@ -23,8 +23,9 @@ struct CPUPipelineOptions : PassPipelineOptions<CPUPipelineOptions> {
                            llvm::cl::desc("Slots a page; 0 is contiguous"),
                            llvm::cl::init(64)};
   Option<std::string> cacheType{*this, "cache-type",
-                                llvm::cl::desc("f32, f16 or bf16"),
-                                llvm::cl::init("f32")};
+                                llvm::cl::desc("f32, f16 or bf16; as the "
+                                               "module has it where empty"),
+                                llvm::cl::init("")};
 };
 
 void addStages(OpPassManager &pm, std::initializer_list<Stage> stages,
@@ -54,7 +55,8 @@ void registerPipelines() {
         if (!chosen.mcpus.empty())
           options.mcpus.assign(chosen.mcpus.begin(), chosen.mcpus.end());
         options.pageSize = chosen.pageSize;
-        options.cacheType = chosen.cacheType;
+        if (!chosen.cacheType.empty())
+          options.cacheType = chosen.cacheType;
         addStages(
             pm,
             {Stage::Decode, Stage::Dispatch, Stage::Kernels, Stage::Schedule},

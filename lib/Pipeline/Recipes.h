@@ -9,20 +9,41 @@
 
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
+#include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace llm {
 
-/// Whether this is the name of a recipe (`none`), or can be meant as a file: it
-/// exists, or is no plain word.
+/// A pass pipeline of the compress stage. In its file `#` starts a comment, and
+/// the comment `# effect: TEXT` says in one line what it costs and gains.
+struct Recipe {
+  std::string name;
+  std::string pipeline;
+  std::string effect; ///< empty where unknown
+};
+
+/// The recipes that come with the compiler, by name: the files NAME.txt in
+/// llm-compiler/recipes beside the compiler's library. `none`, the empty one,
+/// is always there.
+std::vector<Recipe> listRecipes();
+
+/// Their names, separated by commas.
+std::string recipeNames();
+
+/// Whether this is the name of a recipe, or can be meant as a file: it exists,
+/// or is no plain word.
 bool isRecipe(llvm::StringRef nameOrFile);
 
-/// The pass pipeline of a recipe: `none`, or a text file (one pipeline, `#`
-/// starts a comment). Reports at the file where it cannot be read, or is no
-/// pipeline on builtin.module of passes that are registered.
-mlir::FailureOr<std::string> loadRecipe(llvm::StringRef nameOrFile,
-                                        mlir::MLIRContext *context);
+/// The recipe of that name, or else in that file. Reports at the file where it
+/// cannot be read, or is no pipeline on builtin.module of passes that are
+/// registered.
+mlir::FailureOr<Recipe> loadRecipe(llvm::StringRef nameOrFile,
+                                   mlir::MLIRContext *context);
+
+/// METHOD[,bits=N,group-size=N|row,symmetric=BOOL,search=N], as a recipe.
+llvm::Expected<Recipe> parseQuantize(llvm::StringRef text);
 
 } // namespace llm
 

@@ -16,6 +16,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "tools/Arguments.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Signals.h"
 
 #include <CLI/CLI.hpp>
@@ -36,6 +37,7 @@ constexpr int kInterrupted = 130;
 
 const char *const kExample = R"(example:
   llm-compile build/models/smollm2 -o smollm2.llmx
+  llm-compile model.onnx -o model.llmx --recipe=w8a8
   llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
   llm-compile model.onnx -o raised.mlir --stop-after=raise)";
 
@@ -91,7 +93,8 @@ void verifyOptions(const llm::CompileOptions &options) {
   if (!llm::isRecipe(options.recipe))
     throw CLI::ValidationError("--recipe",
                                "no recipe is named '" + options.recipe +
-                                   "' (there is: none), and it is no file");
+                                   "' (there are: " + llm::recipeNames() +
+                                   "), and it is no file");
   if (options.stopAfter < options.startAt)
     throw CLI::ValidationError("--stop-after", "lies before --start-at");
   if (options.passPipeline && options.stopAfter == llm::Stage::Import)
@@ -109,6 +112,23 @@ llm::Stage stageOf(const std::string &option, const std::string &name) {
     throw CLI::ValidationError(option, "no stage is named '" + name +
                                            "'; there are: " + kStageNames);
   return *stage;
+}
+
+/// The directory of weights on their way, for the handler of Ctrl-C.
+const char *scratch = "";
+
+/// What was compressed and what it costs; where nothing was, what could be.
+void printRecipe(const llm::CompileReport &report) {
+  const llm::Recipe &used = report.recipe;
+  std::fprintf(stderr, "recipe %s: %s\n", used.name.c_str(),
+               used.effect.empty() ? "its effect is not known"
+                                   : used.effect.c_str());
+  if (used.name != "none")
+    return;
+  for (const llm::Recipe &recipe : llm::listRecipes())
+    if (recipe.name != "none")
+      std::fprintf(stderr, "  --recipe=%s: %s\n", recipe.name.c_str(),
+                   recipe.effect.c_str());
 }
 
 /// A crash, or a failure that nobody explained: leaves what we need to see it
@@ -132,7 +152,7 @@ int main(int argc, char **argv) {
   llm::CompileOptions options;
   options.compilerVersion = LLM_VERSION;
   options.progress = isatty(STDERR_FILENO);
-  std::string cache, startAt, stopAfter, passPipeline;
+  std::string cache, quantize, startAt, stopAfter, passPipeline;
   std::vector<std::string> plugins;
 
   CLI::App app("Compiles a language model (ONNX, a directory, or MLIR) into "
@@ -160,11 +180,18 @@ int main(int argc, char **argv) {
       ->delimiter(',');
   app.add_option("--tokenizer", options.tokenizer,
                  "tokenizer file or directory; else beside or above the model");
-  app.add_option("--recipe", options.recipe,
-                 "how to compress: none, or a file with a pass pipeline");
+  CLI::Option *recipe =
+      app.add_option("--recipe", options.recipe,
+                     "how to compress: " + llm::recipeNames() +
+                         ", or a file with a pass pipeline");
+  app.add_option("--quantize", quantize,
+                 "in place of a recipe: how to store the weights of products, "
+                 "METHOD[,bits=4,group-size=32|row,symmetric=true,search=0]; "
+                 "methods: rtn")
+      ->excludes(recipe);
   app.add_option("--kv", cache,
                  "cache: f32, f16 or bf16[,page-size=N]; page size 0 is "
-                 "contiguous");
+                 "contiguous; the type is else the recipe's, or f32");
   app.add_option("--pass-pipeline", passPipeline,
                  "passes to run between import and artifact instead of the "
                  "stages");
@@ -189,6 +216,13 @@ int main(int argc, char **argv) {
     llm::parseArguments(app, argc, argv);
     if (!cache.empty())
       parseCache(cache, options);
+    if (!quantize.empty()) {
+      llvm::Expected<llm::Recipe> parsed = llm::parseQuantize(quantize);
+      if (!parsed)
+        throw CLI::ValidationError("--quantize",
+                                   llvm::toString(parsed.takeError()));
+      options.quantize = std::move(*parsed);
+    }
     if (!startAt.empty())
       options.startAt = stageOf("--start-at", startAt);
     if (!stopAfter.empty())
@@ -207,8 +241,13 @@ int main(int argc, char **argv) {
     llm::reportOutputFailure("llm-compile", errno);
     return kInputAtFault;
   }
+  options.scratch =
+      options.output + ".weights." + std::to_string(getpid()) + ".tmp";
+  scratch = options.scratch.c_str();
+  // LLVM has removed the files that passes wrote there.
   llvm::sys::SetInterruptFunction([] {
     llm::removeUnfinishedOutputs();
+    rmdir(scratch);
     _exit(kInterrupted);
   });
   llm::ignoreOutputSignals();
@@ -244,11 +283,12 @@ int main(int argc, char **argv) {
     llm::removeUnfinishedOutputs();
     return reportCrash(options, reproducer);
   }
-  if (failed(report)) {
-    if (diagnostics.sawError())
-      return kInputAtFault;
+  // A reproducer needs the weights that the passes made.
+  if (failed(report) && !diagnostics.sawError())
     return reportCrash(options, reproducer);
-  }
+  llvm::sys::fs::remove_directories(options.scratch);
+  if (failed(report))
+    return kInputAtFault;
   if (options.stopAfter != llm::Stage::Artifact)
     return 0;
   if (!report->decoder)
@@ -260,9 +300,16 @@ int main(int argc, char **argv) {
   else if (!report->tokenizer)
     std::fprintf(stderr, "note: no tokenizer was found; the artifact takes "
                          "token ids only (--tokenizer=PATH adds one)\n");
-  if (options.progress)
-    std::fprintf(stderr, "%s: recipe %s, %.1f MB of weights, %.1f s\n",
-                 options.output.c_str(), options.recipe.c_str(),
-                 report->weightsBytes / 1e6, report->seconds);
+  if (!report->decoder && report->recipe.name != "none")
+    std::fprintf(stderr,
+                 "note: recipe %s was not applied: recipes are for decoders\n",
+                 report->recipe.name.c_str());
+  if (options.progress) {
+    std::fprintf(stderr, "%s: %.1f MB of weights, %.1f s\n",
+                 options.output.c_str(), report->weightsBytes / 1e6,
+                 report->seconds);
+    if (report->decoder)
+      printRecipe(*report);
+  }
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "lib/Pipeline/PipelineError.h"
 #include "lib/Pipeline/Register.h"
 #include "lib/Pipeline/StandardStreams.h"
+#include "lib/Pipeline/StoreInstrumentation.h"
 #include "llm/ABI/artifact.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -166,6 +167,8 @@ int main(int argc, char **argv) {
   bool wrongUsage = false;
   mlir::MlirOptMainConfig config = given;
   config.setPassPipelineSetupFn([&](mlir::PassManager &pm) {
+    if (std::string store = llm::storeBeside(output); !store.empty())
+      llm::addStore(pm, store, /*scratch=*/false);
     std::string wrong = llm::pipelineError([&](llvm::raw_ostream &os) {
       mlir::ScopedDiagnosticHandler collect(pm.getContext(),
                                             [&](mlir::Diagnostic &diagnostic) {
