@@ -28,11 +28,12 @@ bool allZero(std::span<const std::byte> bytes) {
 } // namespace
 
 Expected<std::shared_ptr<const Artifact>>
-Artifact::open(const std::string &path) {
+Artifact::open(const std::string &path, Weights weights) {
   LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::span<const std::byte> bytes = file.bytes();
-  LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
-                       create(std::move(file), bytes).withContext(path));
+  LLM_ASSIGN_OR_RETURN(
+      std::shared_ptr<Artifact> artifact,
+      create(std::move(file), bytes, weights).withContext(path));
   artifact->readPassSeconds(path);
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
@@ -40,12 +41,13 @@ Artifact::open(const std::string &path) {
 Expected<std::shared_ptr<const Artifact>>
 Artifact::fromBytes(std::span<const std::byte> bytes) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
-                       create(MappedFile(), bytes));
+                       create(MappedFile(), bytes, Weights::Mapped));
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
 Expected<std::shared_ptr<Artifact>>
-Artifact::create(MappedFile file, std::span<const std::byte> bytes) {
+Artifact::create(MappedFile file, std::span<const std::byte> bytes,
+                 Weights weights) {
   return catchExceptions([&]() -> Expected<std::shared_ptr<Artifact>> {
     std::shared_ptr<Artifact> artifact(new Artifact());
     artifact->file = std::move(file);
@@ -54,8 +56,8 @@ Artifact::create(MappedFile file, std::span<const std::byte> bytes) {
     LLM_RETURN_IF_ERROR(artifact->readHeader(header));
     LLM_RETURN_IF_ERROR(artifact->readManifest(header));
     LLM_RETURN_IF_ERROR(verifyManifest(artifact->contents, bytes.size()));
-    LLM_RETURN_IF_ERROR(
-        artifact->verifyPayloads(sizeof(header) + header.manifest_size));
+    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(
+        sizeof(header) + header.manifest_size, weights));
     return artifact;
   });
 }
@@ -116,7 +118,35 @@ Status Artifact::readManifest(const llm_artifact_header &header) {
   return Status::success();
 }
 
-Status Artifact::verifyPayloads(uint64_t manifestEnd) const {
+/// Checks the payload's checksum, filling `copy` where that is not null. By
+/// parts that stay in the processor's cache between copying and hashing; of
+/// what is copied, the file's pages are let go at once.
+Status Artifact::verifyPayload(const artifact::Payload &payload,
+                               std::byte *copy) const {
+  constexpr uint64_t part = 512u << 10;
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (uint64_t done = 0; done < payload.size(); done += part) {
+    uint64_t size = std::min(part, payload.size() - done);
+    std::span<const std::byte> source =
+        bytes.subspan(payload.offset() + done, size);
+    const std::byte *data = source.data();
+    if (copy) {
+      file.prefault(source);
+      std::memcpy(copy + done, source.data(), size);
+      file.letGo(source);
+      data = copy + done;
+    }
+    XXH3_64bits_update(&state, data, size);
+  }
+  if (XXH3_64bits_digest(&state) != payload.checksum())
+    return Status::invalidInput(
+        "the artifact is damaged: the checksum of payload '" + payload.name() +
+        "' is wrong");
+  return Status::success();
+}
+
+Status Artifact::verifyPayloads(uint64_t manifestEnd, Weights weights) {
   uint64_t position = manifestEnd;
   auto verifyGap = [&](uint64_t end) -> Status {
     if (end < position)
@@ -128,11 +158,15 @@ Status Artifact::verifyPayloads(uint64_t manifestEnd) const {
   };
   for (const artifact::Payload &payload : contents.payloads()) {
     LLM_RETURN_IF_ERROR(verifyGap(payload.offset()));
-    if (XXH3_64bits(bytes.data() + payload.offset(), payload.size()) !=
-        payload.checksum())
-      return Status::invalidInput(
-          "the artifact is damaged: the checksum of payload '" +
-          payload.name() + "' is wrong");
+    Allocation copy;
+    if (weights == Weights::Resident &&
+        payload.kind() == artifact::Payload::WEIGHTS &&
+        payload.size() <= memoryLimit() &&
+        Allocation::inHugePages(payload.size())) {
+      LLM_ASSIGN_OR_RETURN(copy, Allocation::create(payload.size()));
+    }
+    LLM_RETURN_IF_ERROR(verifyPayload(payload, copy.data()));
+    copies.push_back(std::move(copy));
     position = payload.offset() + payload.size();
   }
   return verifyGap(bytes.size());
@@ -152,6 +186,8 @@ void Artifact::readPassSeconds(const std::string &path) {
 }
 
 std::span<const std::byte> Artifact::payload(uint32_t index) const {
+  if (const Allocation &copy = copies[index]; copy.data())
+    return {copy.data(), copy.size()};
   const artifact::Payload &payload = contents.payloads(static_cast<int>(index));
   return bytes.subspan(payload.offset(), payload.size());
 }

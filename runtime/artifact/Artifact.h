@@ -23,6 +23,15 @@ namespace llm::runtime {
 /// their bytes at worst, and the largest models have about 1 MiB.
 inline constexpr uint64_t maxManifestBytes = 64u << 20;
 
+/// Where packed weights are read from.
+enum class Weights {
+  Mapped,  ///< the mapped file: for who looks at an artifact
+  Resident ///< a copy in huge pages, where the system grants them: for who runs
+           ///< it. The processor then finds its way to them without a page walk
+           ///< every 4 KiB, and the file's own pages are let go, so that they
+           ///< are in memory once.
+};
+
 /// A verified artifact (include/llm/ABI/artifact.h). Immutable; may be shared
 /// by threads and sessions. The file must not be changed while it is open.
 class Artifact {
@@ -32,7 +41,7 @@ public:
   /// index, count, name and expression of the manifest. Messages begin with the
   /// path. Reads the whole file once.
   static Expected<std::shared_ptr<const Artifact>>
-  open(const std::string &path);
+  open(const std::string &path, Weights weights = Weights::Mapped);
 
   /// As open, of bytes that outlive the artifact and start at a multiple of 64.
   static Expected<std::shared_ptr<const Artifact>>
@@ -50,14 +59,17 @@ public:
 private:
   Artifact() = default;
   static Expected<std::shared_ptr<Artifact>>
-  create(MappedFile file, std::span<const std::byte> bytes);
+  create(MappedFile file, std::span<const std::byte> bytes, Weights weights);
   Status readHeader(llm_artifact_header &header) const;
   Status readManifest(const llm_artifact_header &header);
-  Status verifyPayloads(uint64_t manifestEnd) const;
+  Status verifyPayloads(uint64_t manifestEnd, Weights weights);
+  Status verifyPayload(const artifact::Payload &payload, std::byte *copy) const;
   void readPassSeconds(const std::string &path);
 
   MappedFile file;
   std::span<const std::byte> bytes;
+  /// For each payload its copy, empty where the file is read.
+  std::vector<Allocation> copies;
   artifact::Manifest contents;
   std::vector<double> seconds;
 };

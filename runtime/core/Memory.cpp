@@ -53,6 +53,20 @@ Expected<Allocation> Allocation::create(uint64_t bytes) {
   return result;
 }
 
+bool Allocation::inHugePages(uint64_t bytes) {
+  if (bytes < hugePage)
+    return false;
+  // The chosen mode is in brackets.
+  int descriptor = ::open("/sys/kernel/mm/transparent_hugepage/enabled",
+                          O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return false;
+  char text[64] = {};
+  ssize_t size = read(descriptor, text, sizeof(text) - 1);
+  close(descriptor);
+  return size > 0 && !std::strstr(text, "[never]");
+}
+
 Allocation::~Allocation() {
   if (base)
     munmap(base, length);
@@ -85,6 +99,28 @@ Expected<MappedFile> MappedFile::open(const std::string &path) {
   if (!status)
     return status;
   return result;
+}
+
+namespace {
+/// Advises on the whole pages that `part` touches. Advice may be refused.
+void advise(std::span<const std::byte> part, int advice) {
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(part.data());
+  uintptr_t first = begin / page * page;
+  madvise(reinterpret_cast<void *>(first), begin + part.size() - first, advice);
+}
+} // namespace
+
+void MappedFile::prefault(std::span<const std::byte> part) const {
+#ifdef MADV_POPULATE_READ
+  advise(part, MADV_POPULATE_READ);
+#else
+  advise(part, MADV_WILLNEED);
+#endif
+}
+
+void MappedFile::letGo(std::span<const std::byte> part) const {
+  advise(part, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -24,6 +24,8 @@ public:
   Allocation() = default;
   /// Resource when the system refuses. Zero bytes give an empty allocation.
   static Expected<Allocation> create(uint64_t bytes);
+  /// Whether create(bytes) asks for huge pages and the system grants any.
+  static bool inHugePages(uint64_t bytes);
   Allocation(Allocation &&other) noexcept
       : base(std::exchange(other.base, nullptr)),
         length(std::exchange(other.length, 0)) {}
@@ -59,6 +61,11 @@ public:
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {base, length}; }
+
+  /// Hints for a part of bytes() that is about to be read once, and for one
+  /// that will not be read again: it leaves this process's memory.
+  void prefault(std::span<const std::byte> part) const;
+  void letGo(std::span<const std::byte> part) const;
 
 private:
   const std::byte *base = nullptr;

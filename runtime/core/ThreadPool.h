@@ -26,9 +26,9 @@ int availableThreads();
 /// barrier cost 0.1 us where a condition variable costs 35 to 50, and parking
 /// leaves the processor to others while no step runs.
 ///
-/// A loop is cut into one range per thread, and whoever is running takes the
-/// next: the caller does not wait for a worker that other processes keep from
-/// the processor, unless it has begun.
+/// A loop is cut into a few ranges per thread, and whoever is running takes the
+/// next: a thread that other processes keep from the processor, or whose items
+/// are dear, leaves the rest to the others.
 ///
 /// One caller at a time; the caller takes part.
 class ThreadPool {
@@ -45,7 +45,7 @@ public:
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
   /// Calls body(begin, end) on disjoint contiguous ranges that cover [0,
-  /// count), at most one per thread; returns when all are done. Writes of the
+  /// count), in ascending order; returns when all are done. Writes of the
   /// bodies are visible to the caller, and to the bodies of the next call.
   /// `body` must not throw.
   template <typename Body> void parallelFor(int64_t count, Body &&body) {

@@ -88,7 +88,7 @@ Expected<std::shared_ptr<const Artifact>>
 openDecoder(const CommonOptions &options) {
   const std::string &path = options.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path));
+                       Artifact::open(path, Weights::Resident));
   LLM_RETURN_IF_ERROR(requireDecoder(artifact->manifest()).withContext(path));
   auto longest =
       static_cast<int64_t>(artifact->manifest().generation().max_context());
