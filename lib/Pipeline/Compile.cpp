@@ -79,7 +79,8 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
   case Stage::Kernels:
     if (!decoder)
       return "llm-host-function-pipeline";
-    return "llm-pack-weights,llm-generate-kernels{mcpu=" +
+    return "llm-pack-weights,llm-fuse-dispatches,"
+           "llm-generate-kernels{mcpu=" +
            llvm::join(options.mcpus, ",") + "}";
   case Stage::Schedule:
     return decoder ? "llm-form-phases,llm-plan-memory" : "";

@@ -1,0 +1,50 @@
+// RUN: llm-opt %s --llm-fuse-dispatches | FileCheck %s --enable-var-scope
+rt.program @p target "cpu" symbols ["T"] {
+  rt.kernel @norm family "rms_norm" params {dim = 64 : i64, epsilon = 1.0e-5 : f64} { }
+  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 64 : i64, zero = 8 : i64} { }
+  rt.kernel @cast family "cast_rows" params {k = 64 : i64} { }
+  rt.kernel @linear family "linear" params {k = 64 : i64, n = 64 : i64} { }
+  rt.kernel @add family "elementwise" params {ops = ["in0", "in1", "add"], width = 64 : i64} { }
+  rt.kernel @silu family "elementwise" params {ops = ["in0", "silu"], width = 64 : i64} { }
+  %x = rt.buffer io "x" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %s = rt.buffer constant "s" [#rt.expr<64>] : !rt.buffer<f32>
+  %w = rt.buffer constant "w" [#rt.expr<4096>] : !rt.buffer<f32>
+  %rows = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %y = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %sum = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %act = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %kept = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %out = rt.buffer io "out" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  rt.dispatch @norm grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %s : !rt.buffer<f32>, !rt.buffer<f32>) writes(%rows : !rt.buffer<f32>)
+  %codes = rt.buffer transient "" [#rt.expr<T * 64>] : !rt.buffer<i8>
+  %scales = rt.buffer transient "" [#rt.expr<T * 2>] : !rt.buffer<f32>
+  %offsets = rt.buffer transient "" [#rt.expr<T * 2>] : !rt.buffer<i32>
+  rt.dispatch @quantize grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows : !rt.buffer<f32>) writes(%codes, %scales, %offsets : !rt.buffer<i8>, !rt.buffer<f32>, !rt.buffer<i32>)
+  rt.dispatch @linear grid #rt.expr<2> sizes [#rt.expr<T>] reads(%codes, %scales, %offsets, %w : !rt.buffer<i8>, !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+  rt.dispatch @add grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %y : !rt.buffer<f32>, !rt.buffer<f32>) writes(%sum : !rt.buffer<f32>)
+  rt.dispatch @silu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%sum : !rt.buffer<f32>) writes(%act : !rt.buffer<f32>)
+  %narrow = rt.buffer transient "" [#rt.expr<T * 96>] : !rt.buffer<bf16>
+  rt.dispatch @cast grid #rt.expr<T> sizes [#rt.expr<T>] reads(%act : !rt.buffer<f32>) writes(%narrow : !rt.buffer<bf16>)
+  // The next one has two readers, and stays; so does the addition of it.
+  rt.dispatch @silu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%sum : !rt.buffer<f32>) writes(%kept : !rt.buffer<f32>)
+  %narrow2 = rt.buffer transient "" [#rt.expr<T * 96>] : !rt.buffer<bf16>
+  rt.dispatch @cast grid #rt.expr<T> sizes [#rt.expr<T>] reads(%kept : !rt.buffer<f32>) writes(%narrow2 : !rt.buffer<bf16>)
+  rt.dispatch @add grid #rt.expr<T> sizes [#rt.expr<T>] reads(%kept, %sum : !rt.buffer<f32>, !rt.buffer<f32>) writes(%out : !rt.buffer<f32>)
+}
+// A kernel that nothing uses any more is gone.
+// CHECK-NOT: family "quantize_rows"
+// CHECK-DAG: rt.kernel @[[NORM:norm_.*]] family "rms_norm" params {dim = 64 : i64, epsilon = 1.000000e-05 : f64, group_size = 32 : i64, output = "int8", zero = 8 : i64}
+// CHECK-DAG: rt.kernel @[[LINEAR:linear_.*]] family "linear" params {k = 64 : i64, n = 64 : i64, residual = true}
+// CHECK-DAG: rt.kernel @[[SILU:silu_.*]] family "elementwise" params {ops = ["in0", "silu"], output = "bf16", width = 64 : i64}
+// CHECK: %[[X:.*]] = rt.buffer io "x"
+// CHECK: %[[SUM:.*]] = rt.buffer transient ""[<T * 64>] : <f32>
+// CHECK: %[[CODES:.*]] = rt.buffer transient ""[<T * 64>] : <i8>
+// CHECK: %[[SCALES:.*]] = rt.buffer transient ""[<T * 2>] : <f32>
+// CHECK: %[[OFFSETS:.*]] = rt.buffer transient ""[<T * 2>] : <i32>
+// CHECK: rt.dispatch @[[NORM]] {{.*}}reads(%[[X]], %{{.*}}) writes(%[[CODES]], %[[SCALES]], %[[OFFSETS]] :
+// CHECK-NEXT: rt.dispatch @[[LINEAR]] {{.*}}reads(%[[CODES]], %[[SCALES]], %[[OFFSETS]], %{{.*}}, %[[X]] : {{.*}}) writes(%[[SUM]] :
+// CHECK-NEXT: %[[NARROW:.*]] = rt.buffer transient ""[<T * 96>] : <bf16>
+// CHECK-NEXT: rt.dispatch @[[SILU]] {{.*}}reads(%[[SUM]] : {{.*}}) writes(%[[NARROW]] :
+// CHECK-NEXT: rt.dispatch @silu {{.*}}writes(%[[KEPT:.*]] :
+// CHECK: rt.dispatch @cast {{.*}}reads(%[[KEPT]]
+// CHECK: rt.dispatch @add {{.*}}reads(%[[KEPT]], %[[SUM]]
