@@ -102,17 +102,19 @@ static void bench(const Shape &shape, int64_t tokens, int64_t context,
   if (name.find(filter) == std::string::npos)
     return;
   int64_t tile = std::clamp<int64_t>(96 / (heads / kvHeads), 1, 32);
-  int64_t minTiles = (31 + kvHeads) / kvHeads;
-  CompiledKernel kernel(
-      "attention",
+  int64_t bytes = type == "f32" ? 4 : 2, width = kvHeads * size;
+  int64_t minTiles = (31 + kvHeads) / kvHeads, split = 8, headGroups = 1;
+  for (int64_t groups : {2, 3, 4})
+    if (kvHeads % groups == 0 && width / groups * bytes >= 1024)
+      headGroups = groups;
+  std::string params =
       "{" + entry("heads", heads) + entry("kv_heads", kvHeads) +
-          entry("size", size) + entry("value_size", size) + entry("window", 0) +
-          entry("page_size", page) + entry("tile", tile) +
-          entry("min_tiles", minTiles) +
-          "scale = 0.125 : f64, softcap = 0.0 : f64, cache_type = " + type +
-          "}",
-      mcpu);
-  int64_t width = kvHeads * size, bytes = type == "f32" ? 4 : 2;
+      entry("size", size) + entry("value_size", size) + entry("window", 0) +
+      entry("page_size", page) + entry("tile", tile) +
+      entry("head_groups", headGroups) + entry("split", split) +
+      "scale = 0.125 : f64, softcap = 0.0 : f64, cache_type = " + type + "}";
+  CompiledKernel kernel("attention", params, mcpu),
+      merge("attention_merge", params, mcpu);
   Buffer<float> q = randomFloats(tokens * heads * size, 1),
                 out(tokens * heads * size), numbers = randomFloats(99991, 2);
   uint8_t *keys = makePlane(numbers, context, width, type),
@@ -123,15 +125,21 @@ static void bench(const Shape &shape, int64_t tokens, int64_t context,
   begin[1] = static_cast<int32_t>(tokens);
   for (size_t i = 0; i < table.size(); ++i)
     table[i] = static_cast<int32_t>(i);
-  int64_t items =
-      std::max((tokens + tile - 1) / tile, std::min(tokens, minTiles)) *
-      kvHeads;
+  int64_t items = std::max((tokens + tile - 1) / tile, minTiles) * kvHeads;
+  int64_t spans = (context + 255) / 256, few = std::min(tokens, split);
+  Buffer<float> partials(few * heads * spans * (size + 2));
   double seconds = measure([&](int thread) {
     kernel.call(tokens,
                 {q.data(), keys, values, seq.data(), begin.data(),
-                 length.data(), table.data(), out.data()},
-                {tokens, static_cast<int64_t>(table.size())},
+                 length.data(), table.data(), out.data(), partials.data()},
+                {tokens, static_cast<int64_t>(table.size()), 1, items, spans},
                 items * thread / threads, items * (thread + 1) / threads);
+    int64_t rows = few * kvHeads;
+    merge.call(
+        tokens,
+        {partials.data(), seq.data(), begin.data(), length.data(), out.data()},
+        {tokens, spans}, rows * thread / threads,
+        rows * (thread + 1) / threads);
   });
   double seen =
       static_cast<double>(tokens) *

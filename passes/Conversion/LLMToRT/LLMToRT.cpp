@@ -494,20 +494,33 @@ rt::BufferOp ProgramBuilder::plane(Operation *op, kv::CacheType cache,
 }
 
 namespace {
-/// How attention is cut into items: a tile of tokens is read against a kv head
-/// that is loaded once for it. About 96 rows suffice to make that cheap; a step
-/// of few tokens is cut finer, so that there are items for many threads.
+/// How attention is cut into items on a CPU.
 struct AttentionTiling {
   AttentionTiling(int64_t heads, int64_t kvHeads, int64_t size,
-                  int64_t valueSize) {
+                  int64_t valueSize, Type element) {
+    // About 96 rows suffice to make loading a chunk cheap; a step of few
+    // tokens is cut finer, so that there are items for many threads.
     constexpr int64_t kRows = 96, kTokens = 32, kElements = 1 << 17,
-                      kItems = 32;
+                      kItems = 32, kSplit = 8, kRun = 1024;
     int64_t group = std::max<int64_t>(1, heads / kvHeads);
-    int64_t rows = std::min(kRows, kElements / (size + 2 * valueSize));
-    tile = std::clamp<int64_t>(rows / group, 1, kTokens);
+    int64_t rows = kElements / (size + 2 * valueSize);
+    tile = std::clamp<int64_t>(std::min(kRows, rows) / group, 1, kTokens);
     minTiles = (kItems + kvHeads - 1) / kvHeads;
+    // Heads that are read together make runs of memory that are long enough
+    // to stream.
+    int64_t bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
+    for (int64_t groups : {2, 3, 4})
+      if (kvHeads % groups == 0 &&
+          kvHeads / groups * std::min(size, valueSize) * bytes >= kRun)
+        headGroups = groups;
+    while (headGroups < kvHeads && heads / headGroups > rows) {
+      ++headGroups;
+      while (kvHeads % headGroups)
+        ++headGroups;
+    }
+    split = std::clamp<int64_t>(rows / (heads / headGroups), 0, kSplit);
   }
-  int64_t tile, minTiles;
+  int64_t tile, minTiles, headGroups = 1, split;
 };
 } // namespace
 
@@ -591,18 +604,44 @@ LogicalResult ProgramBuilder::convertAttend(kv::AttendOp op) {
   params.set("window", builder.getI64IntegerAttr(op.getWindow()));
   params.set("page_size", builder.getI64IntegerAttr(attr.getPageSize()));
   params.set("cache_type", TypeAttr::get(valuePlane.getElementType()));
-  AttentionTiling tiling(heads, attr.getKvHeads(), width / heads, valueSize);
-  params.set("tile", builder.getI64IntegerAttr(tiling.tile));
-  params.set("min_tiles", builder.getI64IntegerAttr(tiling.minTiles));
-  ExprAttr tiles = ExprAttr::max(
-      ExprAttr::ceilDiv(symT, ExprAttr::constant(context, tiling.tile)),
-      ExprAttr::min(symT, ExprAttr::constant(context, tiling.minTiles)));
+  SmallVector<Value> reads = {query->buffer,
+                              plane(op, cache, group, op.getLayer(), *key),
+                              plane(op, cache, group, op.getLayer(), *value),
+                              seq,
+                              begin,
+                              length,
+                              table};
   Rows out = defineRows(op.getOutput(), *query, heads * valueSize);
-  dispatch(loc, "attention", params,
-           {query->buffer, plane(op, cache, group, op.getLayer(), *key),
-            plane(op, cache, group, op.getLayer(), *value), seq, begin, length,
-            table},
-           {out.buffer}, {symT, symB}, ExprAttr::mul(tiles, attr.getKvHeads()));
+  if (target != "cpu") {
+    dispatch(loc, "attention", params, reads, {out.buffer}, {symT, symB},
+             ExprAttr::mul(symT, attr.getKvHeads()));
+    return success();
+  }
+  auto constant = [&](int64_t x) { return ExprAttr::constant(context, x); };
+  AttentionTiling tiling(heads, attr.getKvHeads(), width / heads, valueSize,
+                         valuePlane.getElementType());
+  params.set("tile", builder.getI64IntegerAttr(tiling.tile));
+  params.set("head_groups", builder.getI64IntegerAttr(tiling.headGroups));
+  params.set("split", builder.getI64IntegerAttr(tiling.split));
+  ExprAttr tiles = ExprAttr::max(ExprAttr::ceilDiv(symT, constant(tiling.tile)),
+                                 constant(tiling.minTiles));
+  ExprAttr items = ExprAttr::mul(tiles, attr.getKvHeads());
+  // Slots of a sequence at most, in spans of 256.
+  ExprAttr slots =
+      attr.getPageSize() ? ExprAttr::mul(symB, attr.getPageSize()) : symC;
+  ExprAttr spans = ExprAttr::ceilDiv(slots, constant(256));
+  ExprAttr few = ExprAttr::min(symT, constant(tiling.split));
+  rt::BufferOp partials = makeBuffer(
+      loc, Lifetime::transient, "",
+      ExprAttr::mul(ExprAttr::mul(few, spans), heads * (valueSize + 2)),
+      builder.getF32Type());
+  dispatch(loc, "attention", params, reads, {out.buffer, partials},
+           {symT, symB, symS, items, spans}, items);
+  NamedAttrList mergeParams;
+  for (StringRef name : {"heads", "kv_heads", "value_size", "window", "split"})
+    mergeParams.set(name, params.get(name));
+  dispatch(loc, "attention_merge", mergeParams, {partials, seq, begin, length},
+           {out.buffer}, {symT, spans}, ExprAttr::mul(few, attr.getKvHeads()));
   return success();
 }
 

@@ -7,7 +7,6 @@
 #include "passes/Kernels/CPU/Attention.h"
 
 #include <cmath>
-#include <limits>
 
 namespace mlir::llm {
 
@@ -18,17 +17,21 @@ LogicalResult AttentionEmitter::readParams() {
                      win = kernel.getInt("window", 0),
                      page = kernel.getInt("page_size", 0),
                      tokens = kernel.getInt("tile", 1, 4096),
-                     least = kernel.getInt("min_tiles", 1, 4096);
+                     groups = kernel.getInt("head_groups"),
+                     few = kernel.getInt("split", 0, 4096);
   FailureOr<double> sc = kernel.getFloat("scale"),
                     cap = kernel.getFloat("softcap");
   FailureOr<Type> type = kernel.getFloatType("cache_type");
   if (failed(h) || failed(kv) || failed(sz) || failed(vs) || failed(win) ||
-      failed(page) || failed(tokens) || failed(least) || failed(sc) ||
-      failed(cap) || failed(type))
+      failed(page) || failed(tokens) || failed(groups) || failed(few) ||
+      failed(sc) || failed(cap) || failed(type))
     return failure();
   if (*h % *kv)
     return kernel.kernel().emitOpError()
            << *h << " heads do not share " << *kv << " kv heads evenly";
+  if (*kv % *groups)
+    return kernel.kernel().emitOpError()
+           << *kv << " kv heads do not make " << *groups << " equal groups";
   heads = *h;
   kvHeads = *kv;
   size = *sz;
@@ -36,17 +39,25 @@ LogicalResult AttentionEmitter::readParams() {
   window = *win;
   pageSize = *page;
   tile = *tokens;
-  minTiles = *least;
+  headGroups = *groups;
+  split = *few;
   scale = static_cast<float>(*sc);
   softcap = static_cast<float>(*cap);
   cacheType = *type;
   group = heads / kvHeads;
-  // A tile's queries and outputs live on the stack.
-  if (group > kMaxTile || tile * group > kMaxTile / (size + 2 * valueSize))
+  // A unit's queries and outputs live on the stack.
+  int64_t most = kMaxTile / (size + 2 * valueSize),
+          groupHeads = heads / headGroups;
+  if (group > most || tile > most / group)
     return kernel.kernel().emitOpError()
            << tile << " tokens of " << group << " query heads of " << size
            << " elements and " << valueSize
            << " values per kv head are more than a work item can hold";
+  if (groupHeads > most || split > most / groupHeads)
+    return kernel.kernel().emitOpError()
+           << std::max<int64_t>(split, 1) << " tokens of " << groupHeads
+           << " query heads of " << size << " elements and " << valueSize
+           << " values are more than a work item can hold";
   return success();
 }
 
@@ -62,8 +73,11 @@ void AttentionEmitter::declare() {
   values = e->buffer(2);
   tables = e->buffer(6);
   out = e->buffer(7);
+  partials = e->buffer(8);
   Type packed = pairs ? Type(e->getI32Type()) : f32;
-  int64_t valueSteps = pairs ? kChunk / 2 : kChunk, rows = tile * group;
+  int64_t valueSteps = pairs ? kChunk / 2 : kChunk;
+  int64_t rows =
+      std::max(tile * group, std::max<int64_t>(split, 1) * heads / headGroups);
   tileQueries = e->scratch(packed, rows * keySteps);
   slots = e->scratch(e->getIndexType(), 2 * kChunk);
   tileKeys = e->scratch(packed, keySteps * kChunk);
@@ -87,54 +101,112 @@ void AttentionEmitter::emit() {
   Type stored = cacheType.isF32() ? f32 : IntegerType::get(context, 16);
   Emitter emitter(
       kernel, name,
-      {{f32}, {stored}, {stored}, {i32}, {i32}, {i32}, {i32}, {f32}}, 2);
+      {{f32}, {stored}, {stored}, {i32}, {i32}, {i32}, {i32}, {f32}, {f32}}, 5);
   e = &emitter;
   declare();
-  Value tokens = e->size(0);
-  Value tiles = e->maxi(e->divi(e->addi(tokens, tile - 1), tile),
-                        e->mini(tokens, e->idx(minTiles)));
-  // A head's items follow each other, so that its part of the cache stays
-  // near. Tiles late in a long prompt cost most: they take turns with early
-  // ones, so that any part of the items costs about the same.
-  e->loop(e->begin(), e->end(), 1, [&](Value item) {
-    head = arith::DivUIOp::create(*e, item, tiles);
-    Value turn = arith::RemUIOp::create(*e, item, tiles);
-    Value half = e->divi(turn, 2);
-    Value odd = arith::CmpIOp::create(*e, arith::CmpIPredicate::eq,
-                                      e->remi(turn, 2), e->idx(1));
-    Value last = e->subi(tiles, e->addi(half, 1));
-    emitTile(e->select(odd, half, last), tiles);
-  });
+  e->loop(e->begin(), e->end(), 1, [&](Value item) { emitItem(item); });
   e->finish();
   kernel.addVariant(name);
 }
 
-Value AttentionEmitter::queryRow(Value token) {
-  return e->muli(e->addi(e->muli(token, kvHeads), head), group);
+static Value quotient(Emitter &e, Value a, Value b) {
+  return arith::DivUIOp::create(e, a, b);
 }
 
-void AttentionEmitter::emitTile(Value index, Value tiles) {
-  Value tokens = e->size(0);
-  auto bound = [&](Value i) -> Value {
-    return arith::DivUIOp::create(*e, e->muli(i, tokens), tiles);
-  };
-  Value end = bound(e->addi(index, 1));
-  Value start = bound(index);
+static Value equal(Emitter &e, Value a, Value b) {
+  return arith::CmpIOp::create(e, arith::CmpIPredicate::eq, a, b);
+}
+
+/// An item takes its share of the units.
+void AttentionEmitter::emitItem(Value item) {
+  Value tokens = e->size(0), sequences = e->size(2), items = e->size(3);
+  isSplit = e->less(tokens, e->idx(split + 1));
+  Value bySequence =
+      arith::OrIOp::create(*e, isSplit, equal(*e, tokens, sequences));
+  Value pairsOfHeads = e->maxi(e->muli(sequences, headGroups), e->idx(1));
+  Value parts =
+      e->select(isSplit, e->maxi(quotient(*e, items, pairsOfHeads), e->idx(1)),
+                e->idx(1));
+  Value units = e->select(bySequence, e->muli(pairsOfHeads, parts), items);
+  Value firstUnit = quotient(*e, e->muli(item, units), items);
+  Value endUnit = quotient(*e, e->muli(e->addi(item, 1), units), items);
+  e->loop(firstUnit, endUnit, 1, [&](Value unit) {
+    // A tile and a kv head. A head's tiles follow each other, so that its part
+    // of the cache stays near. Tiles late in a long prompt cost most: they take
+    // turns with early ones, so that any part of the items costs about the
+    // same.
+    Value tiles = e->maxi(e->divi(items, kvHeads), e->idx(1));
+    Value turn = arith::RemUIOp::create(*e, unit, tiles);
+    Value half = e->divi(turn, 2);
+    Value index = e->select(equal(*e, e->remi(turn, 2), e->idx(1)), half,
+                            e->subi(tiles, e->addi(half, 1)));
+    auto tileBound = [&](Value i) {
+      return quotient(*e, e->muli(i, tokens), tiles);
+    };
+    // Or a sequence, some kv heads and a part.
+    Value whole = quotient(*e, unit, parts);
+    Value part = arith::RemUIOp::create(*e, unit, parts);
+    Value sequence = e->divi(whole, headGroups);
+    auto sequenceBegin = [&](Value s) {
+      return e->toIndex(e->load(e->buffer(4), e->mini(s, sequences)));
+    };
+    // Padding behind the last sequence is its unit's too; where a sequence is
+    // split, attention_merge writes it.
+    Value next = e->addi(sequence, 1);
+    Value isLast = arith::AndIOp::create(
+        *e,
+        arith::CmpIOp::create(*e, arith::CmpIPredicate::sge, next, sequences),
+        arith::CmpIOp::create(*e, arith::CmpIPredicate::sgt, tokens,
+                              e->idx(split)));
+    firstHead = e->select(
+        bySequence, e->muli(e->remi(whole, headGroups), kvHeads / headGroups),
+        quotient(*e, unit, tiles));
+    numHeads = e->select(bySequence, e->idx(kvHeads / headGroups), e->idx(1));
+    Value start =
+        e->select(bySequence, sequenceBegin(sequence), tileBound(index));
+    Value end =
+        e->select(bySequence, e->select(isLast, tokens, sequenceBegin(next)),
+                  tileBound(e->addi(index, 1)));
+    // What scratch has room for.
+    maxTokens = e->select(bySequence, e->idx(std::max<int64_t>(split, 1)),
+                          e->idx(tile));
+    emitTokens(start, end, part, parts);
+  });
+}
+
+void AttentionEmitter::forHeads(Value rowsOfHead, function_ref<void()> body) {
+  e->loop(e->idx(0), numHeads, 1, [&](Value i) {
+    headIndex = i;
+    head = e->addi(firstHead, i);
+    rowBase = e->muli(i, rowsOfHead);
+    body();
+  });
+}
+
+Value AttentionEmitter::globalRow(const Run &run, Value row) {
+  // Row r of the run is query head r % group of token r / group.
+  Value token = e->addi(run.first, e->divi(row, group));
+  return e->addi(e->muli(e->addi(e->muli(token, kvHeads), head), group),
+                 e->remi(row, group));
+}
+
+void AttentionEmitter::emitTokens(Value start, Value end, Value part,
+                                  Value parts) {
   // `next` is the token that the runs so far have come to.
   e->loop(start, end, 1, {start},
           [&](Value t, ValueRange next) -> SmallVector<Value> {
-            Value isNew =
-                arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, t, next[0]);
+            Value isNew = equal(*e, t, next[0]);
             Value seq = e->load(e->buffer(3), t);
             Value real = arith::CmpIOp::create(*e, arith::CmpIPredicate::sge,
                                                seq, e->i32(0));
             Value s = e->maxi(e->toIndex(seq), e->idx(0));
             Value runEnd =
                 e->mini(end, e->toIndex(e->load(e->buffer(4), e->addi(s, 1))));
+            runEnd = e->mini(runEnd, e->addi(t, maxTokens));
             Value to = e->select(real, runEnd, e->addi(t, 1));
             e->ifThen(isNew, [&] {
               e->ifElse(
-                  real, [&] { emitRun(s, t, runEnd); },
+                  real, [&] { emitRun(s, t, runEnd, part, parts); },
                   [&] { emitPadding(t); });
             });
             return {e->select(isNew, to, next[0])};
@@ -142,13 +214,16 @@ void AttentionEmitter::emitTile(Value index, Value tiles) {
 }
 
 void AttentionEmitter::emitPadding(Value token) {
-  Value to = e->muli(queryRow(token), valueSize);
-  e->forRow(group * valueSize, [&](Value d, int64_t lanes) {
-    e->storeVec(e->splat(0, lanes), out, e->addi(to, d));
+  forHeads(e->idx(0), [&] {
+    Value row = e->muli(e->addi(e->muli(token, kvHeads), head), group);
+    e->forRow(group * valueSize, [&](Value d, int64_t lanes) {
+      e->storeVec(e->splat(0, lanes), out, e->addi(e->muli(row, valueSize), d));
+    });
   });
 }
 
-void AttentionEmitter::emitRun(Value seq, Value first, Value end) {
+void AttentionEmitter::emitRun(Value seq, Value first, Value end, Value part,
+                               Value parts) {
   Value behind =
       e->subi(e->toIndex(e->load(e->buffer(4), e->addi(seq, 1))), e->idx(1));
   Value length = e->toIndex(e->load(e->buffer(5), seq));
@@ -167,38 +242,86 @@ void AttentionEmitter::emitRun(Value seq, Value first, Value end) {
   run.count = countOf(e->subi(end, e->idx(1)));
   run.low = lowOf(run.firstCount);
   run.lastLow = lowOf(run.count);
-  emitQueries(run);
-  e->loop(e->idx(0), run.rows, 1, [&](Value row) {
-    e->store(e->f32(-INFINITY), maxima, row);
-    e->store(e->f32(0), sums, row);
-    e->loop(e->idx(0), e->idx(valueWidth), width, [&](Value d) {
-      e->storeVec(e->splat(0, width), outputs,
-                  e->addi(e->muli(row, valueWidth), d));
+  // Spread over the parts, wherever there are fewer spans than parts.
+  constexpr int64_t kSlots = kSpan * kChunk;
+  Value firstSpan = e->divi(run.low, kSlots);
+  Value spans =
+      e->subi(e->divi(e->addi(run.count, kSlots - 1), kSlots), firstSpan);
+  auto bound = [&](Value i) {
+    Value twice = e->addi(e->muli(e->muli(i, spans), 2), parts);
+    return e->addi(firstSpan, quotient(*e, twice, e->muli(parts, 2)));
+  };
+  Value low = bound(part), high = bound(e->addi(part, 1));
+  Value firstChunk = e->maxi(e->muli(low, kSpan), e->divi(run.low, kChunk));
+  run.lastChunk = e->mini(e->subi(e->muli(high, kSpan), e->idx(1)),
+                          e->divi(e->subi(run.count, e->idx(1)), kChunk));
+  Value rows = e->muli(run.rows, numHeads);
+  e->ifThen(e->less(low, high), [&] {
+    forHeads(run.rows, [&] { emitQueries(run); });
+    e->loop(e->idx(0), rows, 1, [&](Value row) {
+      e->store(e->f32(-INFINITY), maxima, row);
+      e->store(e->f32(0), sums, row);
+      e->loop(e->idx(0), e->idx(valueWidth), width, [&](Value d) {
+        e->storeVec(e->splat(0, width), outputs,
+                    e->addi(e->muli(row, valueWidth), d));
+      });
+    });
+    emitSlots(run, chunkAt(run, firstChunk));
+    e->loop(low, high, 1, [&](Value span) {
+      emitSpan(run, span);
+      forHeads(run.rows, [&] {
+        e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+          Value at = e->addi(rowBase, row);
+          Value outputAt = e->muli(at, valueWidth);
+          Value sum =
+              e->reduceAdd(e->loadVec(spanSums, e->muli(at, width), width));
+          e->ifElse(
+              isSplit, [&] { emitRecord(run, span, row, sum); },
+              [&] {
+                emitAttentionMerge(*e, maxima, sums, outputs, at, outputAt,
+                                   valueSize, e->load(spanMaxima, at), sum,
+                                   spanOutputs, outputAt);
+              });
+        });
+      });
+    });
+    Value whole = arith::XOrIOp::create(
+        *e, isSplit, arith::ConstantOp::create(*e, e->getBoolAttr(true)));
+    e->ifThen(whole, [&] {
+      forHeads(run.rows, [&] {
+        e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+          Value at = e->addi(rowBase, row);
+          emitAttentionResult(*e, sums, outputs, at, e->muli(at, valueWidth),
+                              valueSize, out,
+                              e->muli(globalRow(run, row), valueSize));
+        });
+      });
     });
   });
-  emitSlots(run, chunkAt(run, e->divi(run.low, kChunk)));
-  int64_t slotsOfSpan = kSpan * kChunk;
-  e->loop(e->divi(run.low, slotsOfSpan),
-          e->divi(e->addi(run.count, slotsOfSpan - 1), slotsOfSpan), 1,
-          [&](Value span) {
-            emitSpan(run, span);
-            e->loop(e->idx(0), run.rows, 1, [&](Value row) { emitMerge(row); });
-          });
-  e->loop(e->idx(0), run.rows, 1, [&](Value row) { emitResult(run, row); });
+}
+
+/// Keeps what a row has of a span: its output, maximum and sum.
+void AttentionEmitter::emitRecord(const Run &run, Value span, Value row,
+                                  Value sum) {
+  Value at = e->addi(rowBase, row);
+  Value record = e->addi(e->muli(globalRow(run, row), e->size(4)), span);
+  Value to = e->muli(record, valueSize + 2);
+  e->forRow(valueSize, [&](Value d, int64_t lanes) {
+    e->storeVec(
+        e->loadVec(spanOutputs, e->addi(e->muli(at, valueWidth), d), lanes),
+        partials, e->addi(to, d));
+  });
+  e->store(e->load(spanMaxima, at), partials, e->addi(to, valueSize));
+  e->store(sum, partials, e->addi(to, valueSize + 1));
 }
 
 /// Scales the run's queries, for the exponential is taken to base 2.
 void AttentionEmitter::emitQueries(const Run &run) {
   double factor = softcap > 0 ? double(scale) / softcap
                               : double(scale) * 1.4426950408889634;
-  Value from = e->muli(queryRow(run.first), size);
   e->loop(e->idx(0), run.rows, 1, [&](Value row) {
-    // Row r of the run is query head r % group of token r / group.
-    Value token = e->divi(row, group);
-    Value at = e->addi(
-        from,
-        e->muli(e->addi(e->muli(token, heads), e->remi(row, group)), size));
-    Value to = e->muli(row, keySteps);
+    Value at = e->muli(globalRow(run, row), size);
+    Value to = e->muli(e->addi(rowBase, row), keySteps);
     auto part = [&](Value d, int64_t lanes) {
       return e->mul(e->loadVec(queries, e->addi(at, d), lanes),
                     e->splat(static_cast<float>(factor), lanes));
@@ -228,7 +351,7 @@ void AttentionEmitter::emitQueries(const Run &run) {
 }
 
 void AttentionEmitter::emitSpan(const Run &run, Value span) {
-  e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+  e->loop(e->idx(0), e->muli(run.rows, numHeads), 1, [&](Value row) {
     e->store(e->f32(-INFINITY), spanMaxima, row);
     e->storeVec(e->splat(0, width), spanSums, e->muli(row, width));
     e->loop(e->idx(0), e->idx(valueWidth), width, [&](Value d) {
@@ -242,43 +365,6 @@ void AttentionEmitter::emitSpan(const Run &run, Value span) {
   e->loop(first, last, 1, [&](Value chunk) { emitChunk(run, chunk); });
 }
 
-/// Merges the span's part of a row into what there is.
-void AttentionEmitter::emitMerge(Value row) {
-  Value oldMax = e->load(maxima, row), spanMax = e->load(spanMaxima, row);
-  // A row that sees nothing yet has no maximum.
-  Value newMax = e->larger(e->larger(oldMax, spanMax),
-                           e->f32(std::numeric_limits<float>::lowest()));
-  Value oldFactor = e->exp2(e->sub(oldMax, newMax), 5);
-  Value spanFactor = e->exp2(e->sub(spanMax, newMax), 5);
-  Value spanSum =
-      e->reduceAdd(e->loadVec(spanSums, e->muli(row, width), width));
-  e->store(newMax, maxima, row);
-  e->store(e->fma(spanSum, spanFactor, e->mul(e->load(sums, row), oldFactor)),
-           sums, row);
-  e->loop(e->idx(0), e->idx(valueWidth), width, [&](Value d) {
-    Value at = e->addi(e->muli(row, valueWidth), d);
-    Value kept =
-        e->mul(e->loadVec(outputs, at, width), e->broadcast(oldFactor, width));
-    e->storeVec(e->fma(e->loadVec(spanOutputs, at, width),
-                       e->broadcast(spanFactor, width), kept),
-                outputs, at);
-  });
-}
-
-void AttentionEmitter::emitResult(const Run &run, Value row) {
-  Value inverse = e->div(e->f32(1), e->load(sums, row));
-  Value to =
-      e->addi(queryRow(run.first), e->addi(e->muli(e->divi(row, group), heads),
-                                           e->remi(row, group)));
-  e->forRow(valueSize, [&](Value d, int64_t lanes) {
-    Value x = e->loadVec(outputs, e->addi(e->muli(row, valueWidth), d), lanes);
-    // Slots of weight zero can turn -0 into 0, nothing else: there is one zero.
-    e->storeVec(
-        e->add(e->mul(x, e->broadcast(inverse, lanes)), e->splat(0, lanes)),
-        out, e->addi(e->muli(to, valueSize), d));
-  });
-}
-
 static LogicalResult generateAttention(KernelBuilder &kernel) {
   AttentionEmitter emitter(kernel);
   if (failed(emitter.readParams()))
@@ -289,6 +375,7 @@ static LogicalResult generateAttention(KernelBuilder &kernel) {
 
 void populateAttentionKernels(KernelRegistry &registry) {
   registry.add("cpu", "attention", generateAttention);
+  registry.add("cpu", "attention_merge", generateAttentionMerge);
 }
 
 } // namespace mlir::llm

@@ -5,11 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A work item is a tile of consecutive tokens and a kv head. It is cut into
+// A unit of work is a tile of consecutive tokens and a kv head. It is cut into
 // runs of tokens of one sequence; the rows of a run are its tokens times the
-// query heads that share the kv head. Slots are taken in aligned chunks of 64:
-// the chunk's keys are transposed and its values copied into scratch once for
-// all rows, then blocks of up to 6 rows are multiplied with them.
+// query heads that share the kv head. Where a step has few tokens, or one of
+// each sequence, reading the cache is what costs: there a unit is a sequence
+// and some neighbouring kv heads, whose keys lie side by side, and with few
+// tokens a part of its slots too, so that all threads have something to read;
+// `attention_merge` puts such parts together. Slots are taken in aligned chunks
+// of 64: the chunk's keys are transposed and its values copied into scratch
+// once for all rows, then blocks of up to 6 rows are multiplied with them.
 //
 // A row's result depends on its own slots alone (Milakov and Gimelshein, 2018;
 // Dao et al., 2022): within an aligned span of 256 slots it keeps a running
@@ -46,6 +50,7 @@ private:
     Value firstCount; ///< slots that the first token sees
     Value low, count; ///< slots that some token sees: [low, count)
     Value lastLow;    ///< where the last token's window begins
+    Value lastChunk;  ///< the last one that the unit takes
   };
   /// A chunk that a run is at: slots [first, last) of it are seen by some row.
   struct Chunk {
@@ -57,20 +62,23 @@ private:
 
   // Attention.cpp
   void declare();
-  void emitTile(Value tile, Value tiles);
-  void emitRun(Value seq, Value first, Value end);
+  void emitItem(Value item);
+  void emitTokens(Value start, Value end, Value part, Value parts);
+  void emitRun(Value seq, Value first, Value end, Value part, Value parts);
   void emitQueries(const Run &run);
   void emitSpan(const Run &run, Value span);
-  void emitMerge(Value row);
-  void emitResult(const Run &run, Value row);
+  void emitRecord(const Run &run, Value span, Value row, Value sum);
   void emitPadding(Value token);
-  /// Query head 0 of the group at `token`, as a row of q and of out.
-  Value queryRow(Value token);
+  /// Calls `body` with `head` and `rowBase` set, for each kv head of the unit.
+  void forHeads(Value rowsOfHead, function_ref<void()> body);
+  /// The row of q and of out for a row of the run.
+  Value globalRow(const Run &run, Value row);
 
   // AttentionPack.cpp
   Chunk chunkAt(const Run &run, Value index);
   void emitSlots(const Run &run, const Chunk &chunk);
-  void fetch(Value plane, Value at);
+  void fetchAhead(const Chunk &chunk, Value plane, int64_t size, Value step,
+                  int64_t steps);
   Value loadPlane(Value plane, Value at, int64_t count);
   void packKeys(const Chunk &chunk);
   void packValues(const Chunk &chunk);
@@ -81,11 +89,13 @@ private:
 
   // AttentionTile.cpp
   void emitChunk(const Run &run, Value index);
+  void emitHead(const Run &run, const Chunk &chunk);
+  // `row` is one of the run; `at` is rowBase + row.
   void emitRows(const Run &run, const Chunk &chunk, int64_t rows, Value row);
-  void emitScores(int64_t rows, Value row);
+  void emitScores(int64_t rows, Value at);
   void emitMask(const Run &run, const Chunk &chunk, int64_t rows, Value row);
-  void emitSoftmax(int64_t rows, Value row);
-  void emitValues(const Chunk &chunk, int64_t rows, Value row);
+  void emitSoftmax(int64_t rows, Value at);
+  void emitValues(const Chunk &chunk, int64_t rows, Value at);
   std::pair<Value, Value> rowRange(const Run &run, Value row);
   SmallVector<Value> product(int64_t rows, Value a, Value aBase,
                              int64_t aStride, Value b, Value bBase,
@@ -95,7 +105,8 @@ private:
   KernelBuilder &kernel;
   Emitter *e = nullptr;
   int64_t heads = 0, kvHeads = 0, size = 0, valueSize = 0, window = 0,
-          pageSize = 0, group = 0, width = 0, tile = 0, minTiles = 0;
+          pageSize = 0, group = 0, width = 0, tile = 0, headGroups = 1,
+          split = 0;
   float scale = 0, softcap = 0;
   Type cacheType;
   /// Products of bf16 pairs in place of f32: the cache is bf16 and the
@@ -105,11 +116,16 @@ private:
   int64_t valueWidth = 0; ///< valueSize padded to whole registers
   int64_t columns = 0;    ///< registers of a register tile's row
 
-  Value queries, keys, values, tables, out;
-  Value head; ///< kv head of the item
-  // Scratch. Rows of a tile are at row * stride.
+  Value queries, keys, values, tables, out, partials;
+  Value firstHead, numHeads; ///< kv heads of the unit
+  Value maxTokens;           ///< of a run
+  Value isSplit;             ///< i1: spans go to `partials`
+  Value headIndex;           ///< of the head at hand, among the unit's
+  Value head;                ///< the kv head at hand
+  Value rowBase;             ///< where its rows begin in scratch
+  // Scratch. Rows of a unit are at (rowBase + row) * stride.
   Value tileQueries;          ///< [row][keySteps], scaled
-  Value slots;                ///< [64] physical slot
+  Value slots;                ///< [2][64] physical slots of two chunks
   Value tileKeys;             ///< [keySteps][64]
   Value tileValues;           ///< [64 or 32 pairs][valueWidth]
   Value scores;               ///< [kRows][64]
@@ -120,6 +136,20 @@ private:
   Value spanSums;             ///< [row][width] of the span, by lane
   Value outputs, spanOutputs; ///< [row][valueWidth] so far, of the span
 };
+
+/// Merges a span's maximum, sum and output (at `from` of `source`) into those
+/// of `row`.
+void emitAttentionMerge(Emitter &e, Value maxima, Value sums, Value outputs,
+                        Value row, Value outputAt, int64_t valueSize,
+                        Value spanMax, Value spanSum, Value source, Value from);
+
+/// Writes the output of `row` to `out`.
+void emitAttentionResult(Emitter &e, Value sums, Value outputs, Value row,
+                         Value outputAt, int64_t valueSize, Value out,
+                         Value to);
+
+/// attention_merge
+LogicalResult generateAttentionMerge(KernelBuilder &kernel);
 
 } // namespace mlir::llm
 

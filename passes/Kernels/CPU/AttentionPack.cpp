@@ -120,11 +120,26 @@ AttentionEmitter::Chunk AttentionEmitter::chunkAt(const Run &run, Value index) {
   return chunk;
 }
 
-/// The cache is read a row at a time, in strides that the hardware does not
-/// guess.
-void AttentionEmitter::fetch(Value plane, Value at) {
-  memref::PrefetchOp::create(*e, plane, ValueRange{at}, /*isWrite=*/false,
-                             /*localityHint=*/2, /*isDataCache=*/true);
+/// Fetches part `step` of `steps` of what a head fetches of the next chunk:
+/// some slots with all heads of the unit, for memory likes long runs best. In
+/// strides as it is read, the hardware does not guess what comes.
+void AttentionEmitter::fetchAhead(const Chunk &chunk, Value plane, int64_t size,
+                                  Value step, int64_t steps) {
+  Value all = e->muli(numHeads, steps);
+  auto bound = [&](Value i) -> Value {
+    return arith::DivUIOp::create(*e, e->muli(i, kChunk), all);
+  };
+  Value index = e->addi(e->muli(headIndex, steps), step);
+  int64_t line = 64 * 8 / cacheType.getIntOrFloatBitWidth();
+  e->loop(bound(index), bound(e->addi(index, 1)), 1, [&](Value j) {
+    Value slot = e->load(slots, e->addi(chunk.ahead, j));
+    Value from = e->muli(e->addi(e->muli(slot, kvHeads), firstHead), size);
+    e->loop(e->idx(0), e->muli(numHeads, size), line, [&](Value d) {
+      memref::PrefetchOp::create(*e, plane, ValueRange{e->addi(from, d)},
+                                 /*isWrite=*/false, /*localityHint=*/2,
+                                 /*isDataCache=*/true);
+    });
+  });
 }
 
 /// Fills the chunk's part of `slots`. A slot that no row sees may not exist: it
@@ -158,21 +173,17 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
       e->divi(e->addi(e->subi(chunk.last, chunk.start), width - 1), width);
   // Elements of a step of the inner loop over `keySteps`.
   int64_t unit = pairs ? 2 : 1;
+  int64_t parts = (size + width * unit - 1) / (width * unit);
   e->loop(firstBlock, lastBlock, 1, [&](Value block) {
     Value firstSlot = e->muli(block, width);
-    SmallVector<Value> bases, ahead;
-    auto baseAt = [&](Value i) {
-      Value slot = e->load(slots, i);
-      return e->muli(e->addi(e->muli(slot, kvHeads), head), size);
-    };
+    SmallVector<Value> bases;
     for (int64_t i = 0; i < width; ++i) {
-      Value j = e->addi(firstSlot, i);
-      bases.push_back(baseAt(e->addi(chunk.slots, j)));
-      ahead.push_back(baseAt(e->addi(chunk.ahead, j)));
+      Value slot = e->load(slots, e->addi(chunk.slots, e->addi(firstSlot, i)));
+      bases.push_back(e->muli(e->addi(e->muli(slot, kvHeads), head), size));
     }
     forParts(*e, size, width * unit, [&](Value d, int64_t count) {
-      for (Value base : ahead)
-        fetch(keys, e->addi(base, d));
+      Value step = e->addi(e->muli(block, parts), e->divi(d, width * unit));
+      fetchAhead(chunk, keys, size, step, kChunk / width * parts);
       SmallVector<Value> rows;
       for (Value base : bases) {
         Value at = e->addi(base, d);
@@ -185,11 +196,11 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
             *e, VectorType::get({width}, e->getI32Type()), raw));
       }
       SmallVector<Value> columns = transpose(*e, rows);
-      Value step = e->divi(d, unit);
+      Value line = e->divi(d, unit);
       for (int64_t i = 0; i < (count + unit - 1) / unit; ++i)
         vector::StoreOp::create(
             *e, columns[i], tileKeys,
-            ValueRange{e->addi(e->muli(e->addi(step, i), kChunk), firstSlot)});
+            ValueRange{e->addi(e->muli(e->addi(line, i), kChunk), firstSlot)});
     });
   });
 }
@@ -206,16 +217,16 @@ std::pair<Value, Value> AttentionEmitter::valueRange(const Chunk &chunk) {
 /// as zero.
 void AttentionEmitter::packValues(const Chunk &chunk) {
   auto [low, high] = valueRange(chunk);
-  auto rowOf = [&](Value part, Value j) {
-    Value slot = e->load(slots, e->addi(part, j));
+  auto rowOf = [&](Value j) {
+    Value slot = e->load(slots, e->addi(chunk.slots, j));
     return e->muli(e->addi(e->muli(slot, kvHeads), head), valueSize);
   };
   if (!pairs) {
     e->loop(low, high, 1, [&](Value j) {
-      Value from = rowOf(chunk.slots, j), ahead = rowOf(chunk.ahead, j);
+      fetchAhead(chunk, values, valueSize, j, kChunk);
+      Value from = rowOf(j);
       Value to = e->muli(j, valueWidth);
       e->forRow(valueSize, [&](Value d, int64_t lanes) {
-        fetch(values, e->addi(ahead, d));
         e->storeVec(loadPlane(values, e->addi(from, d), lanes), tileValues,
                     e->addi(to, d));
       });
@@ -230,17 +241,16 @@ void AttentionEmitter::packValues(const Chunk &chunk) {
   auto words = VectorType::get({width}, e->getI32Type());
   e->loop(low, high, 1, [&](Value pair) {
     Value j = e->muli(pair, 2), to = e->muli(pair, valueWidth);
+    fetchAhead(chunk, values, valueSize, pair, kChunk / 2);
     Value slot = e->addi(chunk.start, j);
     Value seen[] = {
         arith::CmpIOp::create(*e, arith::CmpIPredicate::sge, slot, chunk.first),
         e->less(e->addi(slot, 1), chunk.last)};
     Value after = e->addi(j, 1);
-    Value from[] = {rowOf(chunk.slots, j), rowOf(chunk.slots, after)};
-    Value ahead[] = {rowOf(chunk.ahead, j), rowOf(chunk.ahead, after)};
+    Value from[] = {rowOf(j), rowOf(after)};
     forParts(*e, valueSize, 2 * width, [&](Value d, int64_t count) {
       Value rows[2];
       for (int i = 0; i < 2; ++i) {
-        fetch(values, e->addi(ahead[i], d));
         Value raw = padTo(*e, e->loadRaw(values, e->addi(from[i], d), count),
                           2 * width);
         rows[i] = e->select(seen[i], raw, e->splatInt(0, 2 * width, 16));

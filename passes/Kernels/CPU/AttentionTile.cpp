@@ -65,10 +65,13 @@ std::pair<Value, Value> AttentionEmitter::rowRange(const Run &run, Value row) {
 void AttentionEmitter::emitChunk(const Run &run, Value index) {
   Chunk chunk = chunkAt(run, index);
   // The one behind the last is the last again.
-  Value lastIndex = e->divi(e->subi(run.count, e->idx(1)), kChunk);
-  Chunk next = chunkAt(run, e->mini(e->addi(index, 1), lastIndex));
+  Chunk next = chunkAt(run, e->mini(e->addi(index, 1), run.lastChunk));
   next.slots = chunk.ahead;
   emitSlots(run, next);
+  forHeads(run.rows, [&] { emitHead(run, chunk); });
+}
+
+void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
   packKeys(chunk);
   packValues(chunk);
   // The weight zero of a slot that a row does not see hides everything but an
@@ -116,14 +119,15 @@ void AttentionEmitter::emitChunk(const Run &run, Value index) {
 
 void AttentionEmitter::emitRows(const Run &run, const Chunk &chunk,
                                 int64_t rows, Value row) {
-  emitScores(rows, row);
+  Value at = e->addi(rowBase, row);
+  emitScores(rows, at);
   e->ifThen(chunk.partial, [&] { emitMask(run, chunk, rows, row); });
-  emitSoftmax(rows, row);
-  emitValues(chunk, rows, row);
+  emitSoftmax(rows, at);
+  emitValues(chunk, rows, at);
 }
 
-void AttentionEmitter::emitScores(int64_t rows, Value row) {
-  Value q = e->muli(row, keySteps);
+void AttentionEmitter::emitScores(int64_t rows, Value at) {
+  Value q = e->muli(at, keySteps);
   e->loop(e->idx(0), e->idx(kChunk), columns * width, [&](Value column) {
     SmallVector<Value> acc(rows * columns, e->splat(0, width));
     acc = product(rows, tileQueries, q, keySteps, tileKeys, column, kChunk,
@@ -172,7 +176,7 @@ void AttentionEmitter::emitMask(const Run &run, const Chunk &chunk,
 
 /// Turns the scores of a block of rows into weights, and moves the rows'
 /// maxima and sums.
-void AttentionEmitter::emitSoftmax(int64_t rows, Value row) {
+void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
   for (int64_t r = 0; r < rows; ++r) {
     Value top;
     for (int64_t i = 0; i < kChunk; i += width) {
@@ -181,19 +185,19 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value row) {
     }
     e->store(e->reduceMax(top), factors, e->idx(r));
   }
-  Value oldMax = e->loadVec(spanMaxima, row, rows);
+  Value oldMax = e->loadVec(spanMaxima, at, rows);
   Value newMax =
       e->larger(e->larger(oldMax, e->loadVec(factors, e->idx(0), rows)),
                 e->splat(std::numeric_limits<float>::lowest(), rows));
-  e->storeVec(newMax, spanMaxima, row);
+  e->storeVec(newMax, spanMaxima, at);
   e->storeVec(e->exp2(e->sub(oldMax, newMax), 5), factors, e->idx(0));
   // A weight of bf16 needs fewer terms.
   int64_t degree = pairs ? 3 : 5;
   int64_t stride = pairs ? kChunk / 2 : kChunk;
   e->loop(e->idx(0), e->idx(rows), 1, [&](Value r) {
     Value from = e->muli(r, kChunk), to = e->muli(r, stride);
-    Value at = e->addi(row, r);
-    Value top = e->broadcast(e->load(spanMaxima, at), width);
+    Value rowAt = e->addi(at, r);
+    Value top = e->broadcast(e->load(spanMaxima, rowAt), width);
     SmallVector<Value> powers;
     Value total;
     for (int64_t i = 0; i < kChunk; i += width) {
@@ -221,7 +225,7 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value row) {
         e->storeVec(power, weights,
                     e->addi(to, static_cast<int64_t>(i) * width));
     }
-    Value sumAt = e->muli(at, width);
+    Value sumAt = e->muli(rowAt, width);
     Value factor = e->broadcast(e->load(factors, r), width);
     e->storeVec(e->fma(e->loadVec(spanSums, sumAt, width), factor, total),
                 spanSums, sumAt);
@@ -229,25 +233,26 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value row) {
 }
 
 /// Scales the outputs of a block of rows, and adds the chunk's values.
-void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value row) {
+void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value at) {
   auto [low, high] = valueRange(chunk);
   int64_t stride = pairs ? kChunk / 2 : kChunk;
-  Value base = e->muli(row, valueWidth);
+  Value base = e->muli(at, valueWidth);
   auto pass = [&](Value column, int64_t count) {
     SmallVector<Value> acc;
-    auto at = [&](int64_t r, int64_t j) {
+    auto place = [&](int64_t r, int64_t j) {
       return e->addi(e->addi(base, column), r * valueWidth + j * width);
     };
     for (int64_t r = 0; r < rows; ++r) {
       Value factor = e->broadcast(e->load(factors, e->idx(r)), width);
       for (int64_t j = 0; j < count; ++j)
-        acc.push_back(e->mul(e->loadVec(spanOutputs, at(r, j), width), factor));
+        acc.push_back(
+            e->mul(e->loadVec(spanOutputs, place(r, j), width), factor));
     }
     acc = product(rows, weights, e->idx(0), stride, tileValues, column,
                   valueWidth, count, low, high, acc);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < count; ++j)
-        e->storeVec(acc[r * count + j], spanOutputs, at(r, j));
+        e->storeVec(acc[r * count + j], spanOutputs, place(r, j));
   };
   int64_t step = columns * width, full = valueWidth / step * step;
   if (full)

@@ -173,7 +173,7 @@ rt.program @p target "cpu" symbols ["T"] {
   // expected-error @below {{9 heads do not share 2 kv heads evenly}}
   rt.kernel @k family "attention" params {heads = 9 : i64, kv_heads = 2 : i64, size = 8 : i64,
     value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
-    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, min_tiles = 1 : i64} {
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, head_groups = 1 : i64, split = 0 : i64} {
   }
 }
 
@@ -183,7 +183,36 @@ rt.program @p target "cpu" symbols ["T"] {
   // expected-error @below {{32 tokens of 64 query heads of 128 elements and 128 values per kv head are more than a work item can hold}}
   rt.kernel @k family "attention" params {heads = 64 : i64, kv_heads = 1 : i64, size = 128 : i64,
     value_size = 128 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
-    softcap = 0.0 : f64, cache_type = f32, tile = 32 : i64, min_tiles = 1 : i64} {
+    softcap = 0.0 : f64, cache_type = f32, tile = 32 : i64, head_groups = 1 : i64, split = 0 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{8 kv heads do not make 3 equal groups}}
+  rt.kernel @k family "attention" params {heads = 8 : i64, kv_heads = 8 : i64, size = 8 : i64,
+    value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, head_groups = 3 : i64, split = 0 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{64 tokens of 128 query heads of 128 elements and 128 values are more than a work item can hold}}
+  rt.kernel @k family "attention" params {heads = 128 : i64, kv_heads = 128 : i64, size = 128 : i64,
+    value_size = 128 : i64, window = 0 : i64, page_size = 16 : i64, scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, head_groups = 1 : i64, split = 64 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{9 heads do not share 2 kv heads evenly}}
+  rt.kernel @k family "attention_merge" params {heads = 9 : i64, kv_heads = 2 : i64,
+    value_size = 8 : i64, window = 0 : i64, split = 8 : i64} {
   }
 }
 

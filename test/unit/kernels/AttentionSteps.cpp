@@ -127,8 +127,9 @@ static std::string params(const AttentionShape &shape, int pageSize) {
   return "{" + integer("heads", shape.heads) +
          integer("kv_heads", shape.kvHeads) + integer("size", shape.size) +
          integer("value_size", shape.valueSize) + integer("tile", shape.tile) +
-         integer("min_tiles", shape.minTiles) +
-         integer("window", shape.window) + integer("page_size", pageSize) +
+         integer("head_groups", shape.headGroups) +
+         integer("split", shape.split) + integer("window", shape.window) +
+         integer("page_size", pageSize) +
          "scale = 0.3 : f64, softcap = " + std::to_string(shape.softcap) +
          " : f64, cache_type = " + shape.cacheType + "}";
 }
@@ -137,7 +138,8 @@ Attention::Attention(const AttentionShape &shape, int pageSize,
                      const std::string &cpu)
     : shape(shape), pairs(std::string(shape.cacheType) == "bf16" &&
                           hasFeature(cpu, "avx512bf16")),
-      kernel("attention", params(shape, pageSize), cpu) {}
+      kernel("attention", params(shape, pageSize), cpu),
+      merge("attention_merge", params(shape, pageSize), cpu) {}
 
 template <typename T> static Buffer<T> bufferOf(const std::vector<T> &values) {
   Buffer<T> result(values.size());
@@ -150,18 +152,35 @@ Buffer<float> Attention::run(const Step &step, const Buffer<float> &q,
   Buffer<float> out(static_cast<size_t>(step.tokens) * shape.outWidth(), NAN);
   Buffer<int32_t> seq = bufferOf(step.seq), begin = bufferOf(step.begin),
                   length = bufferOf(step.length), table = bufferOf(step.table);
+  // One more span than the longest needs, as a block table may have more pages.
+  int64_t longest = *std::max_element(step.length.begin(), step.length.end());
+  int64_t spans = longest / 256 + 2, few = std::min(step.tokens, shape.split);
+  Buffer<float> partials(few * shape.heads * spans * (shape.valueSize + 2),
+                         NAN);
+  int64_t sequences = static_cast<int64_t>(step.length.size());
+  int64_t items =
+      std::max((step.tokens + shape.tile - 1) / shape.tile, shape.minTiles) *
+      int64_t(shape.kvHeads);
   std::vector<const void *> buffers{
-      q.data(),     step.keys.data(), step.values.data(), seq.data(),
-      begin.data(), length.data(),    table.data(),       out.data()};
-  int64_t items = std::max((step.tokens + shape.tile - 1) / shape.tile,
-                           std::min(step.tokens, shape.minTiles)) *
-                  int64_t(shape.kvHeads);
-  if (!split)
-    kernel.call(step.tokens, buffers, {step.tokens, step.width}, 0, items);
-  else
-    for (int64_t i = items - 1; i >= 0; --i)
-      kernel.call(step.tokens, buffers, {step.tokens, step.width}, i, i + 1);
+      q.data(),     step.keys.data(), step.values.data(),
+      seq.data(),   begin.data(),     length.data(),
+      table.data(), out.data(),       partials.data()};
+  std::vector<const void *> mergeBuffers{
+      partials.data(), seq.data(), begin.data(), length.data(), out.data()};
+  auto call = [&](const CompiledKernel &compiled,
+                  const std::vector<const void *> &operands,
+                  const std::vector<int64_t> &sizes, int64_t count) {
+    if (!split)
+      compiled.call(step.tokens, operands, sizes, 0, count);
+    else
+      for (int64_t i = count - 1; i >= 0; --i)
+        compiled.call(step.tokens, operands, sizes, i, i + 1);
+  };
+  call(kernel, buffers, {step.tokens, step.width, sequences, items, spans},
+       items);
+  call(merge, mergeBuffers, {step.tokens, spans}, few * shape.kvHeads);
   EXPECT_TRUE(out.intact());
+  EXPECT_TRUE(partials.intact());
   return out;
 }
 

@@ -16,7 +16,7 @@ struct AttentionShape {
   int window = 0;
   float softcap = 0;
   const char *cacheType = "f32";
-  int tile = 4, minTiles = 2;
+  int tile = 4, minTiles = 2, headGroups = 1, split = 0;
 
   int queryWidth() const { return heads * size; }
   int outWidth() const { return heads * valueSize; }
@@ -62,7 +62,7 @@ public:
 private:
   AttentionShape shape;
   bool pairs;
-  CompiledKernel kernel;
+  CompiledKernel kernel, merge;
 };
 
 /// The outputs of a token that sees `count` slots, in double.

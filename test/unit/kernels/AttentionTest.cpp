@@ -20,17 +20,17 @@ static std::vector<std::string> attentionCPUs() {
 }
 
 static const AttentionShape kShapes[] = {
-    {3, 1, 64, 64},
-    {4, 4, 8, 8, 0, 0, "bf16", 7},
-    {6, 2, 20, 36},
-    {8, 1, 128, 128, 0, 0, "bf16", 1},
-    {4, 2, 16, 16, 70, 0, "f16", 32},
-    {14, 2, 64, 80, 0, 30, "bf16", 5},
-    {2, 2, 32, 48, 5, 2.5f, "f32", 3, 16},
+    {3, 1, 64, 64, 0, 0, "f32", 4, 2, 1, 3},
+    {4, 4, 8, 8, 0, 0, "bf16", 7, 2, 2, 64},
+    {6, 2, 20, 36, 0, 0, "f32", 4, 5, 2},
+    {8, 1, 128, 128, 0, 0, "bf16", 1, 3, 1, 8},
+    {4, 2, 16, 16, 70, 0, "f16", 32, 1, 1, 4},
+    {14, 2, 64, 80, 0, 30, "bf16", 5, 2, 1, 5},
+    {2, 2, 32, 48, 5, 2.5f, "f32", 3, 16, 2, 2},
     {5, 1, 1, 1, 0, 0, "bf16"},
     {2, 1, 96, 256, 0, 0, "f16"},
-    {7, 1, 33, 17, 65, 0, "bf16", 6},
-    {1, 1, 256, 3, 0, 0, "f32", 17},
+    {7, 1, 33, 17, 65, 0, "bf16", 6, 2, 1, 9},
+    {1, 1, 256, 3, 300, 0, "f32", 17, 7, 1, 34},
 };
 
 TEST(Attention, AgainstDoubleAnyPageSize) {
@@ -84,6 +84,7 @@ TEST(Attention, RowInvariance) {
                                    {128, 1},
                                    {200, 72},
                                    {256, 7},
+                                   {300, 1},
                                    {257, 2},
                                    {320, 1},
                                    {321, 33}}) {
@@ -99,6 +100,37 @@ TEST(Attention, RowInvariance) {
         EXPECT_EQ(0, std::memcmp(&out[width], &all[(length - fresh) * width],
                                  fresh * width * sizeof(float)))
             << shape << " slots " << length << " fresh " << fresh;
+      }
+    }
+}
+
+// One token of each sequence, by twos and by tens; more sequences than items.
+TEST(Attention, DecodeBatches) {
+  for (const std::string &cpu : attentionCPUs())
+    for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
+      SCOPED_TRACE(cpu);
+      Attention attention(shape, 16, cpu);
+      std::vector<Sequence> sequences;
+      for (int i = 0; i < 12; ++i)
+        sequences.push_back(
+            makeSequence(shape, i == 5 ? 1100 : 1 + 37 * i, 1, 100 + i));
+      int qWidth = shape.queryWidth(), width = shape.outWidth();
+      Buffer<float> q = randomFloats(12 * qWidth, 9);
+      Step step(shape, sequences, 16, 4);
+      Buffer<float> all = attention.run(step, q);
+      EXPECT_TRUE(all == attention.run(step, q, true)) << shape;
+      expectReference(attention, step, sequences, q, all);
+      for (int first : {0, 4, 11}) {
+        int count = std::min(2, 12 - first);
+        std::vector<Sequence> some(sequences.begin() + first,
+                                   sequences.begin() + first + count);
+        Buffer<float> part(count * qWidth);
+        std::copy(&q[first * qWidth], &q[0] + (first + count) * qWidth,
+                  part.begin());
+        Buffer<float> out = attention.run(Step(shape, some, 16, 5), part);
+        EXPECT_EQ(0, std::memcmp(&out[0], &all[first * width],
+                                 count * width * sizeof(float)))
+            << shape << " from " << first;
       }
     }
 }
@@ -160,16 +192,25 @@ TEST(Attention, ExtremeValues) {
     }
 }
 
+// Tiles, one token of each sequence, and split sequences.
 TEST(Attention, PaddingRowsAreZero) {
-  AttentionShape shape{4, 2, 16, 20};
-  Attention attention(shape, 16, "native");
-  Step step(shape, {makeSequence(shape, 5, 2, 1)}, 16, 1);
-  step.seq.push_back(-1);
-  step.tokens = 3;
-  Buffer<float> q = randomFloats(3 * 4 * 16, 2);
-  Buffer<float> out = attention.run(step, q);
-  for (int d = 0; d < 80; ++d) {
-    EXPECT_NE(out[80 + d], 0);
-    EXPECT_EQ(out[160 + d], 0);
+  for (auto [fresh, split] : {std::pair<int, int>{2, 0}, {1, 0}, {2, 8}}) {
+    AttentionShape shape{4, 2, 16, 20, 0, 0, "f32", 4, 2, 1, split};
+    Attention attention(shape, 16, "native");
+    Step step(shape, {makeSequence(shape, 5, fresh, 1)}, 16, 1);
+    // As many sequences as tokens, the last one empty.
+    if (fresh == 1) {
+      step.begin.push_back(1);
+      step.length.push_back(0);
+      step.table.resize(2 * step.width);
+    }
+    step.seq.push_back(-1);
+    step.tokens = fresh + 1;
+    Buffer<float> q = randomFloats(3 * 4 * 16, 2);
+    Buffer<float> out = attention.run(step, q);
+    for (int d = 0; d < 80; ++d) {
+      EXPECT_NE(out[d], 0);
+      EXPECT_EQ(out[fresh * 80 + d], 0);
+    }
   }
 }

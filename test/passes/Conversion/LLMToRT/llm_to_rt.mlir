@@ -20,7 +20,7 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK-LABEL: rt.program @target target "cpu" symbols ["T", "S", "R", "P", "B", "C"]
 // CHECK-SAME: row_invariant
 // CHECK-DAG: rt.kernel @embedding_0 family "embedding" params {dim = 8 : i64, vocab = 8 : i64
-// CHECK-DAG: rt.kernel @attention_0 family "attention" params {cache_type = f32, heads = 1 : i64, kv_heads = 1 : i64, min_tiles = 32 : i64, page_size = 16 : i64, scale = 5.000000e-01 : f64, size = 8 : i64, softcap = 0.000000e+00 : f64, tile = 32 : i64
+// CHECK-DAG: rt.kernel @attention_0 family "attention" params {cache_type = f32, head_groups = 1 : i64, heads = 1 : i64, kv_heads = 1 : i64, page_size = 16 : i64, scale = 5.000000e-01 : f64, size = 8 : i64, softcap = 0.000000e+00 : f64, split = 8 : i64, tile = 32 : i64
 // CHECK-DAG: rt.kernel @linear_1 family "linear" params {{.*}} rows = "R"
 // CHECK-DAG: %[[TOKEN:.*]] = rt.buffer io "token"[<T>] : <i32>
 // CHECK-DAG: rt.buffer state "cache.0.0.k"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : <f32>
@@ -30,8 +30,9 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK: rt.dispatch @rms_norm_0
 // CHECK: rt.dispatch @kv_append_0
 // CHECK: rt.dispatch @kv_append_0
-// A tile of tokens is an item; few tokens are tiles of their own.
-// CHECK: rt.dispatch @attention_0 grid <max(ceildiv(T, 32), min(T, 32))> sizes [#rt.expr<T>, #rt.expr<B>]
+// A tile of tokens is an item; parts of few tokens' slots are merged behind it.
+// CHECK: rt.dispatch @attention_0 grid <max(ceildiv(T, 32), 32)> sizes [#rt.expr<T>, #rt.expr<B>, #rt.expr<S>
+// CHECK: rt.dispatch @attention_merge_0 grid <min(T, 8)> sizes [#rt.expr<T>, #rt.expr<ceildiv(B * 16, 256)>]
 // CHECK: rt.dispatch @gather_rows_0 grid <R>
 // CHECK: rt.dispatch @linear_1 {{.*}} writes(%[[LOGITS]]
 // CHECK: rt.iteration @generate
@@ -39,7 +40,7 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK-NEXT: rt.sample
 
 // Offsets are multiples of 64, the arena is their sum, parts are shared.
-// PLAN: arena_bytes = #rt.expr<ceildiv(T * 32, 64) * 256 + ceildiv(R * 32, 64) * 64>
+// PLAN: arena_bytes = #rt.expr<ceildiv(T * 32, 64) * 256 + ceildiv(min(T, 8) * ceildiv(B * 16, 256) * 40, 64) * 64 + ceildiv(R * 32, 64) * 64>
 // PLAN: rt.buffer transient ""[<T * 8>] {offset = #rt.expr<0>}
 // PLAN: rt.buffer transient ""[<T * 8>] {offset = #rt.expr<ceildiv(T * 32, 64) * 64>}
 // PLAN: rt.buffer transient ""[<T * 8>] {offset = #rt.expr<ceildiv(T * 32, 64) * 128>}
