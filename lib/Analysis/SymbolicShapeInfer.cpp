@@ -129,7 +129,7 @@ Exprs SymbolicShape::inferDims(Operation *op, unsigned result) {
   };
   return TypeSwitch<Operation *, Exprs>(op)
       .Case<RMSNormOp, LayerNormOp, RopeOp, CastOp, ClipOp, CumSumOp, SoftmaxOp,
-            TriluOp, GeluOp, ScatterNDOp>(
+            TriluOp, GeluOp, ScatterElementsOp, ScatterNDOp>(
           [&](Operation *op) { return dimsOf(op->getOperand(0)); })
       .Case<WhereOp>([&](WhereOp op) {
         Exprs xy = broadcast(dimsOf(op.getX()), dimsOf(op.getY()));
@@ -165,6 +165,8 @@ Exprs SymbolicShape::inferDims(Operation *op, unsigned result) {
         dims.append(input.begin() + axis + 1, input.end());
         return dims;
       })
+      .Case<GatherElementsOp>(
+          [&](GatherElementsOp op) { return dimsOf(op.getIndices()); })
       .Case<TransposeOp>([&](TransposeOp op) {
         Exprs dims;
         for (int64_t axis : op.getPerm())

@@ -1,6 +1,6 @@
 # Part of the LLM compiler, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Cases for operators that ONNX has none for, with onnxruntime as the oracle."""
+"""Cases for operators that ONNX has none or few for, with onnxruntime as the oracle."""
 import numpy as np
 import onnx
 import onnxruntime
@@ -298,6 +298,90 @@ def activations(rng):
         )
 
 
+def einsum(rng):
+    for name, equation, shapes in [
+        ("groups", "abcd,cdef->abef", [(2, 3, 4, 5), (4, 5, 2, 2)]),
+        ("ellipsis", "...ij,...jk->...ik", [(2, 1, 3, 4), (2, 5, 4, 2)]),
+        ("implicit", "ba,ac", [(2, 3), (3, 4)]),
+        ("three", "ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+        ("outer", "i,j->ji", [(3,), (4,)]),
+        ("summed", "ijk,j->k", [(2, 3, 4), (3,)]),
+        ("attention", "bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 5, 2, 4)]),
+        ("diagonals", "iij,jj->i", [(3, 3, 2), (2, 2)]),
+    ]:
+        builder = Builder(f"ort_einsum_{name}", "Einsum", "", equation=equation)
+        for i, shape in enumerate(shapes):
+            builder.input(f"x{i}", rng.standard_normal(shape, dtype=np.float32))
+        letters = equation.replace(" ", "").partition("->")[2] or "bc"
+        rank = len(letters.replace("...", "")) + (2 if "..." in letters else 0)
+        yield builder.case([("y", F32, rank)])
+
+
+def indexing(rng):
+    x = rng.standard_normal((3, 4), dtype=np.float32)
+    for mode in ["constant", "edge", "reflect", "wrap"]:
+        for name, pads in [("", [1, 2, 0, 3]), ("_cut", [-1, 1, 0, -2]), ("_long", [2, 0, 0, 3])]:
+            if mode != "constant" and name == "_cut":
+                continue  # ONNX does not say what is mirrored or repeated then.
+            yield (
+                Builder(f"ort_pad_{mode}{name}", "Pad", "", mode=mode)
+                .input("x", x)
+                .input("pads", np.array(pads, np.int64))
+                .case([("y", F32, 2)])
+            )
+    rows = np.array([[0, -1, 2], [1, 1, -3]], np.int32)
+    yield (
+        Builder("ort_gather_elements", "GatherElements", "", axis=-1)
+        .input("x", x.astype(np.float16))
+        .input("indices", rows)
+        .case([("y", F16, 2)])
+    )
+    yield (
+        Builder("ort_gather_nd", "GatherND", "")
+        .input("x", (x * 10).astype(np.int64))
+        .input("indices", np.array([[[0, -1]], [[-3, 2]]], np.int64))
+        .case([("y", I64, 2)])
+    )
+    for reduction in ["none", "add", "mul", "max", "min"]:
+        yield (
+            Builder(
+                f"ort_scatter_elements_{reduction}", "ScatterElements", "", reduction=reduction
+            )
+            .input("x", (x * 10).astype(np.int32))
+            .input("indices", np.array([[0, -1, 2, 2]], np.int64))
+            .input("updates", np.array([[7, -8, 9, 2]], np.int32))
+            .case([("y", I32, 2)])
+        )
+
+
+def integer_products(rng):
+    codes = rng.integers(0, 256, (2, 3, 8)).astype(np.uint8)
+    for name, matrix in [
+        ("u8", rng.integers(0, 256, (8, 4)).astype(np.uint8)),
+        ("s8", rng.integers(-128, 128, (8, 4)).astype(np.int8)),
+    ]:
+        zeros = matrix[0].copy()
+        for columns in (False, True):
+            yield (
+                Builder(f"ort_matmul_integer_{name}_{columns}", "MatMulInteger", "")
+                .input("a", codes)
+                .input("b", matrix)
+                .input("a_zero_point", np.array(131, np.uint8))
+                .input("b_zero_point", zeros if columns else zeros[:1])
+                .case([("y", I32, 3)])
+            )
+    for name, x in [
+        ("both", rng.standard_normal((3, 5), dtype=np.float32)),
+        ("positive", rng.random((3, 5), dtype=np.float32) + 1),
+        ("zero", np.zeros((2, 2), np.float32)),
+    ]:
+        yield (
+            Builder(f"ort_dynamic_quantize_{name}", "DynamicQuantizeLinear", "")
+            .input("x", x)
+            .case([("y", TensorProto.UINT8, 2), ("s", F32, 0), ("z", TensorProto.UINT8, 0)])
+        )
+
+
 def cases():
     """(name, model, inputs, outputs, rtol, atol) of every case; fixed seeds."""
     for family in [
@@ -307,5 +391,8 @@ def cases():
         norms,
         rotary,
         activations,
+        einsum,
+        indexing,
+        integer_products,
     ]:
         yield from family(np.random.default_rng(len(family.__name__)))

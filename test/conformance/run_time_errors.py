@@ -64,6 +64,25 @@ CASES = [
     ("Range", [np.array(0, F), np.array(1, F), np.array(1e-30, F)], {}, "has no end"),
     ("Range", [np.array(0, F), np.array(np.inf, F), np.array(1, F)], {}, "has no end"),
     ("ScatterND", [zeros(4), np.array([[4]], I), zeros(1)], {}, "an index is out of range"),
+    ("GatherElements", [zeros(3), np.array([3], I)], {}, "an index is out of range"),
+    ("GatherElements", [zeros(0), np.array([-1], I)], {}, "an index is out of range"),
+    ("GatherElements", [zeros(2, 3), np.zeros((3, 1), I)], {"axis": 1},
+     "the indices reach past the input along axis 0"),
+    ("GatherND", [zeros(2, 3), np.array([[0, 3]], I)], {}, "an index is out of range"),
+    ("GatherND", [zeros(2, 3), np.array([[-3, 0]], I)], {}, "an index is out of range"),
+    ("ScatterElements", [zeros(3), np.array([-4], I), zeros(1)], {},
+     "an index is out of range"),
+    ("ScatterElements", [zeros(3), np.array([0, 1], I), zeros(3)], {},
+     "the updates do not fit the indices along axis 0"),
+    ("TensorScatter", [zeros(1, 2, 3), zeros(1, 2, 3), np.array([1], I)], {},
+     "an index is out of range"),
+    ("Pad", [zeros(2, 3), np.array([0, -2, 0, -2], I)], {}, "cut off more than there is"),
+    ("Pad", [zeros(2, 0), np.array([0, 1, 0, 0], I)], {"mode": "edge"},
+     "there is no element to pad with along axis 1"),
+    ("Pad", [zeros(2), np.array([1 << 62, 1 << 62], I)], {}, "a pad is absurd"),
+    ("Pad", [zeros(2, 0), np.array([0, 1, 0, 1], I)], {}, zeros(2, 2)),
+    ("Einsum", [zeros(2, 3)], {"equation": "ii->i"}, "does not hold the input's"),
+    ("Einsum", [zeros(2, 0), zeros(0, 3)], {"equation": "ij,jk->ik"}, zeros(2, 3)),
     ("RMSNormalization", [zeros(2, 4), zeros(3)], {}, "do not fit the input"),
     ("Div", [np.array([7, -7, 0, -(1 << 63)], I), np.array([0, 2, 0, -1], I)], {},
      np.array([0, -3, 0, -(1 << 63)], I)),
@@ -85,7 +104,8 @@ def model_of(operator, inputs, attributes):
     for i, array in enumerate(inputs):
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         listed = array.dtype == I and array.ndim == 1 and (i or len(inputs) == 1)
-        tuples = operator == "ScatterND" and i == 1
+        listed = listed and operator not in ("GatherElements", "ScatterElements")
+        tuples = operator in ("GatherND", "ScatterND") and i == 1
         shape = [
             d if listed or (tuples and j) else f"d{i}_{j}" for j, d in enumerate(array.shape)
         ]
@@ -104,7 +124,7 @@ def model_of(operator, inputs, attributes):
         [node], "g", infos,
         [helper.make_tensor_value_info(n, k, None) for n, k in zip(outputs, kinds)],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11)
 
 
 def main():

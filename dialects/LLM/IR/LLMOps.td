@@ -604,6 +604,62 @@ def LLM_GatherOp : LLM_PureOp<"gather"> {
   let hasFolder = 1;
 }
 
+def LLM_GatherElementsOp : LLM_PureOp<"gather_elements"> {
+  let summary = "Elements whose place along an axis is an index (ONNX GatherElements)";
+  let description = [{
+    The result has the shape of the indices, and element p of it is the element
+    of the input at p with the coordinate along `axis` replaced by the index at
+    p. Negative indices count from the end; an index out of range is an error at
+    run time.
+
+    ```mlir
+    %y = llm.gather_elements %x, %i {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs LLM_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def LLM_GatherNDOp : LLM_PureOp<"gather_nd"> {
+  let summary = "Slices by index tuples (ONNX GatherND)";
+  let description = [{
+    The last axis of the indices holds tuples into the axes of the input after
+    the first `batch_dims`, which both have. Negative indices count from the end;
+    an index out of range is an error at run time.
+
+    ```mlir
+    %y = llm.gather_nd %x, %i : (tensor<?x4x8xf32>, tensor<3x2xi64>) -> tensor<3x8xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$indices,
+                       DefaultValuedAttr<I64Attr, "0">:$batch_dims);
+  let results = (outs LLM_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def LLM_PadOp : LLM_PureOp<"pad"> {
+  let summary = "More, or fewer, elements at both ends of each axis (ONNX Pad)";
+  let description = [{
+    `pads` has the counts before every axis, then those behind; negative ones cut
+    off. New elements are `value` (0 without one), the nearest element (`edge`),
+    the input mirrored at its end elements (`reflect`) or repeated (`wrap`).
+
+    ```mlir
+    %y = llm.pad %x, %p {mode = "edge"} : (tensor<?x4xf32>, tensor<4xi64>) -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$pads, Optional<LLM_Tensor>:$value,
+                       DefaultValuedAttr<StrAttr, "\"constant\"">:$mode);
+  let results = (outs LLM_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $pads (`value` `(` $value^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def LLM_RangeOp : LLM_PureOp<"range"> {
   let summary = "start, start + delta, ... below limit";
   let description = [{
@@ -634,6 +690,24 @@ def LLM_ReshapeOp : LLM_PureOp<"reshape"> {
   let assemblyFormat = "$input `,` $shape attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let hasFolder = 1;
+}
+
+def LLM_ScatterElementsOp : LLM_PureOp<"scatter_elements"> {
+  let summary = "A copy with elements replaced at indices along an axis (ONNX ScatterElements)";
+  let description = [{
+    The reverse of `llm.gather_elements`: element p of the updates goes to p with
+    the coordinate along `axis` replaced by the index at p, in row-major order
+    where several go to one place.
+
+    ```mlir
+    %y = llm.scatter_elements %x, %i, %u {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>, tensor<?x2xf32>) -> tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Tensor:$input, LLM_IntTensor:$indices, LLM_Tensor:$updates,
+                       I64Attr:$axis, DefaultValuedAttr<StrAttr, "\"none\"">:$reduction);
+  let results = (outs LLM_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def LLM_ScatterNDOp : LLM_PureOp<"scatter_nd"> {

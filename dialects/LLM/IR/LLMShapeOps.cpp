@@ -169,29 +169,6 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-LogicalResult ScatterNDOp::verify() {
-  auto input = tensorOf(getInput()), indices = tensorOf(getIndices()),
-       updates = tensorOf(getUpdates());
-  if (!llvm::is_contained({"none", "add", "mul", "max", "min"}, getReduction()))
-    return emitOpError("reduction must be none, add, mul, max or min, not '")
-           << getReduction() << "'";
-  if (input.getRank() < 1 || indices.getRank() < 1)
-    return emitOpError("input and indices are at least vectors");
-  int64_t depth = indices.getShape().back();
-  if (ShapedType::isDynamic(depth) || depth < 1 || depth > input.getRank())
-    return emitOpError("indices ")
-           << indices << " are no tuples into " << input;
-  SmallVector<int64_t> expected(indices.getShape().drop_back());
-  llvm::append_range(expected, input.getShape().drop_front(depth));
-  if (updates.getElementType() != input.getElementType() ||
-      !compatible(updates.getShape(), expected))
-    return emitOpError("updates ")
-           << updates << " do not fit indices " << indices << " into " << input;
-  if (failed(verifySameElements(*this)))
-    return failure();
-  return verifyResultShape(*this, input.getShape());
-}
-
 /// `start` and the end of an llm.shape, in [0, rank].
 static std::pair<int64_t, int64_t> boundsOf(ShapeOp op) {
   int64_t rank = tensorOf(op.getInput()).getRank();

@@ -5,14 +5,13 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "lib/Import/ONNX/Node.h"
+#include "lib/Import/ONNX/Matmul.h"
 
 using namespace mlir;
 
 namespace llm::importer {
 
-/// a x b with NumPy's batch rules.
-static Value matmulOf(Node &n, Value a, Value b) {
+Value matmulOf(Node &n, Value a, Value b) {
   Shape x(Node::shape(a)), y(Node::shape(b));
   if (x.empty() || y.empty()) {
     n.error() << "a scalar has no matrix product";
@@ -107,9 +106,77 @@ static LogicalResult fusedMatmul(Node &n) {
   return success();
 }
 
+/// A zero point or scale beside a matrix: one for each row becomes a column.
+static Value beside(Node &n, Value parameter, bool rows) {
+  Shape shape(Node::shape(parameter));
+  if (!rows || shape.size() != 1 || shape[0] == 1)
+    return parameter;
+  shape.push_back(1);
+  return n.make<ir::UnsqueezeOp>(n.makeType(shape, Node::element(parameter)),
+                                 parameter,
+                                 n.builder.getDenseI64ArrayAttr({1}));
+}
+
+/// The codes of input `data` less their zero points (one; or one for each row
+/// of the left matrix, each column of the right one), in i32.
+static Value withoutZero(Node &n, unsigned data, unsigned zero, bool rows) {
+  Value x = n.in(data);
+  auto type = dyn_cast<IntegerType>(Node::element(x));
+  if (!type || type.getWidth() != 8) {
+    n.error() << "input " << data << " is of 8-bit integers, not "
+              << x.getType();
+    return x;
+  }
+  Type i32 = n.builder.getI32Type();
+  Value wide = n.cast(x, i32);
+  if (!n.has(zero) || !n.sameElements(data, zero))
+    return wide;
+  return n.binary<ir::SubOp>(wide, n.cast(beside(n, n.in(zero), rows), i32));
+}
+
+static LogicalResult matmulInteger(Node &n) {
+  Value a = withoutZero(n, 0, 2, /*rows=*/true);
+  Value b = withoutZero(n, 1, 3, /*rows=*/false);
+  if (n.hasFailed())
+    return failure();
+  n.set(0, matmulOf(n, a, b));
+  return success();
+}
+
+/// y = saturate(round(a b (scale of a) (scale of b) / (scale of y)) + zero).
+static LogicalResult qlinearMatmul(Node &n) {
+  Value a = withoutZero(n, 0, 2, /*rows=*/true);
+  Value b = withoutZero(n, 3, 5, /*rows=*/false);
+  for (unsigned scale : {1, 4, 6})
+    if (n.hasFailed() || !n.isFloat(scale))
+      return failure();
+  auto result = dyn_cast<IntegerType>(Node::element(n.in(7)));
+  if (!result || result.getWidth() != 8)
+    return n.error() << "input 7 is of 8-bit integers, not "
+                     << n.in(7).getType();
+  Type f32 = n.builder.getF32Type();
+  Value product = n.cast(matmulOf(n, a, b), f32);
+  Value scale = n.binary<ir::MulOp>(n.cast(beside(n, n.in(1), true), f32),
+                                    n.cast(n.in(4), f32));
+  scale = n.binary<ir::DivOp>(scale, n.cast(beside(n, n.in(6), true), f32));
+  Value y = n.unary<ir::RoundOp>(n.binary<ir::MulOp>(product, scale));
+  y = n.binary<ir::AddOp>(y, n.cast(beside(n, n.in(7), true), f32));
+  if (n.hasFailed())
+    return failure();
+  bool isUnsigned = result.isUnsigned();
+  y = n.make<ir::ClipOp>(y.getType(), y,
+                         n.constantScalar(f32, isUnsigned ? 0 : -128),
+                         n.constantScalar(f32, isUnsigned ? 255 : 127));
+  n.set(0, n.cast(y, result));
+  return success();
+}
+
 void registerMatmul(Registry &r) {
+  r.add("Einsum", {einsum, 1, kAny, 1, 12});
   r.add("Gemm", {gemm, 2, 3});
   r.add("MatMul", {matmul, 2, 2});
+  r.add("MatMulInteger", {matmulInteger, 2, 4, 1, 10});
+  r.add("QLinearMatMul", {qlinearMatmul, 8, 8, 1, 10});
   r.add(kMicrosoft, "FusedMatMul", {fusedMatmul, 2, 2});
 }
 

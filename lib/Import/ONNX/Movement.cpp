@@ -59,68 +59,84 @@ static LogicalResult expand(Node &n) {
   return success();
 }
 
-/// Reports a constant index outside [-size, size).
-static bool indicesFit(Node &n, Value indices, int64_t size) {
-  std::optional<KnownInts> known = n.known(indices);
-  if (!known || ShapedType::isDynamic(size))
-    return true;
-  for (std::optional<int64_t> index : *known)
-    if (index && !ir::normalizeAxis(*index, size)) {
-      n.error() << "the index " << *index << " is outside an axis of size "
-                << size;
-      return false;
+/// The pads of `axes` for all axes: the others get none.
+static Value padsOfAll(Node &n, Value pads, ArrayRef<int64_t> axes,
+                       int64_t rank) {
+  int64_t count = static_cast<int64_t>(axes.size());
+  auto longer = RankedTensorType::get({2 * count + 1}, Node::element(pads));
+  Value zero =
+      n.cast(n.constantInts(ArrayRef<int64_t>(0)), Node::element(pads));
+  Value all = n.make<ir::ConcatOp>(longer, ValueRange{pads, zero}, n.i64(0));
+  SmallVector<int64_t> from(2 * rank, 2 * count);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    from[axis] = static_cast<int64_t>(i);
+    from[rank + axis] = count + static_cast<int64_t>(i);
+  }
+  return n.make<ir::GatherOp>(
+      RankedTensorType::get({2 * rank}, Node::element(pads)), all,
+      n.constantInts(from), n.i64(0));
+}
+
+static LogicalResult pad(Node &n) {
+  std::string mode = n.stringAttr("mode", "constant");
+  static constexpr StringRef kKnown[] = {"constant", "edge", "reflect", "wrap"};
+  if (!llvm::is_contained(kKnown, mode) || (mode == "wrap" && n.version < 19))
+    return n.error() << "the mode '" << printable(mode) << "' is not known";
+  Value x = n.in(0), pads, value;
+  int64_t rank = Node::type(x).getRank();
+  if (n.version < 11) {
+    std::optional<SmallVector<int64_t>> attribute = n.intsAttr("pads");
+    double number = n.floatAttr("value", 0);
+    if (n.numInputs() > 1)
+      return n.error() << "the pads are an attribute before version 11";
+    if (!attribute)
+      return n.error() << "the attribute 'pads' is required";
+    if (!n.isFloat(0))
+      return failure();
+    pads = n.constantInts(*attribute);
+    value = n.constantScalar(Node::element(x), number);
+  } else {
+    if (!n.has(1))
+      return n.error() << "input 1 is required";
+    if (!n.isInteger(1) || !n.hasRank(1, 1, 1) ||
+        (n.has(2) && !n.sameElements(0, 2)))
+      return failure();
+    pads = n.in(1);
+    value = n.has(2) ? n.in(2) : Value();
+  }
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(rank));
+  if (n.has(3)) {
+    std::optional<SmallVector<int64_t>> given = n.constantInts(n.in(3));
+    if (!given)
+      return n.error() << "only constant axes are supported";
+    axes = n.axes(*given, rank);
+  }
+  int64_t count = Node::shape(pads)[0], wanted = 2 * axes.size();
+  if (n.hasFailed() || (count != wanted && !ShapedType::isDynamic(count)))
+    return n.error() << "pads of type " << pads.getType()
+                     << " are not two for each of " << axes.size() << " axes";
+  if (n.has(3))
+    pads = padsOfAll(n, pads, axes, rank);
+  Shape shape(Node::shape(x));
+  std::optional<KnownInts> known = n.known(pads);
+  for (int64_t i = 0; i < rank; ++i) {
+    auto number = [&](int64_t at) {
+      return known ? (*known)[at] : std::optional<int64_t>();
+    };
+    std::optional<int64_t> before = number(i), behind = number(rank + i);
+    int64_t &dim = shape[i];
+    if (!before || !behind) {
+      dim = ShapedType::kDynamic;
+    } else if (*before != 0 || *behind != 0) {
+      if (!ShapedType::isDynamic(dim) &&
+          (__builtin_add_overflow(dim, *before, &dim) ||
+           __builtin_add_overflow(dim, *behind, &dim) || dim < 0))
+        return n.error() << "pads of " << *before << " and " << *behind
+                         << " do not fit axis " << i << " of " << x.getType();
     }
-  return true;
-}
-
-static LogicalResult gather(Node &n) {
-  int64_t axis = n.intAttr("axis", 0);
-  if (!n.isInteger(1))
-    return failure();
-  Value x = n.in(0), indices = n.in(1);
-  ArrayRef<int64_t> dims = Node::shape(x);
-  axis = n.axis(axis, dims.size());
-  if (n.hasFailed() || !indicesFit(n, indices, dims[axis]))
-    return failure();
-  Shape shape(dims.take_front(axis));
-  llvm::append_range(shape, Node::shape(indices));
-  llvm::append_range(shape, dims.drop_front(axis + 1));
-  n.set(0, n.make<ir::GatherOp>(n.makeType(shape, Node::element(x)), x, indices,
-                                n.i64(axis)));
-  return success();
-}
-
-static LogicalResult scatterND(Node &n) {
-  std::string reduction =
-      n.version >= 16 ? n.stringAttr("reduction", "none") : "none";
-  static constexpr StringRef kKnown[] = {"none", "add", "mul", "max", "min"};
-  if (!llvm::is_contained(kKnown, reduction))
-    return n.error() << "the reduction '" << printable(reduction)
-                     << "' is not known";
-  if (!n.isInteger(1) || !n.sameElements(0, 2))
-    return failure();
-  Value x = n.in(0), indices = n.in(1), updates = n.in(2);
-  int64_t rank = Node::type(x).getRank(), q = Node::type(indices).getRank();
-  if (q < 1 || rank < 1)
-    return n.error() << "input and indices are at least vectors";
-  int64_t depth = Node::shape(indices).back();
-  if (ShapedType::isDynamic(depth) || depth > rank || depth < 1)
-    return n.error() << "indices of type " << indices.getType()
-                     << " are no tuples into " << x.getType();
-  Shape expected(Node::shape(indices).drop_back());
-  llvm::append_range(expected, Node::shape(x).drop_front(depth));
-  bool fits =
-      Node::type(updates).getRank() == static_cast<int64_t>(expected.size());
-  for (size_t i = 0; fits && i < expected.size(); ++i)
-    fits = ShapedType::isDynamic(expected[i]) ||
-           ShapedType::isDynamic(Node::shape(updates)[i]) ||
-           expected[i] == Node::shape(updates)[i];
-  if (!fits)
-    return n.error() << "updates of type " << updates.getType()
-                     << " do not fit indices " << indices.getType() << " into "
-                     << x.getType();
-  n.set(0, n.make<ir::ScatterNDOp>(x.getType(), x, indices, updates,
-                                   n.builder.getStringAttr(reduction)));
+  }
+  n.set(0, n.make<ir::PadOp>(n.makeType(shape, Node::element(x)), x, pads,
+                             value, n.builder.getStringAttr(mode)));
   return success();
 }
 
@@ -345,8 +361,7 @@ static LogicalResult trilu(Node &n) {
 void registerMovement(Registry &r) {
   r.add("Concat", {concat, 1, kAny});
   r.add("Expand", {expand, 2, 2, 1, 8});
-  r.add("Gather", {gather, 2, 2});
-  r.add("ScatterND", {scatterND, 3, 3, 1, 11});
+  r.add("Pad", {pad, 1, 4});
   r.add("Slice", {slice, 1, 5});
   r.add("Split", {split, 1, 2, kAny});
   r.add("Tile", {tile, 2, 2});

@@ -64,13 +64,41 @@ static LogicalResult rmsNorm(Node &n) {
   return success();
 }
 
+/// The mean and the inverse deviation from `axis` on, in f32.
+static std::pair<Value, Value> statisticsOf(Node &n, Value x, int64_t axis,
+                                            double epsilon) {
+  Type f32 = n.builder.getF32Type();
+  SmallVector<int64_t> axes =
+      llvm::to_vector(llvm::seq(axis, Node::type(x).getRank()));
+  Shape shape(Node::shape(x).take_front(axis));
+  shape.append(axes.size(), 1);
+  auto mean = [&](Value value) {
+    return n.make<ir::ReduceOp>(
+        n.makeType(shape, f32),
+        ir::ReductionKindAttr::get(n.graph.context, ir::ReductionKind::mean),
+        value, n.builder.getDenseI64ArrayAttr(axes), n.unit(true));
+  };
+  Value wide = n.cast(x, f32), average = mean(wide);
+  Value distance = n.binary<ir::SubOp>(wide, average);
+  Value variance = mean(n.binary<ir::MulOp>(distance, distance));
+  Value shifted = n.binary<ir::AddOp>(variance, n.constantScalar(f32, epsilon));
+  return {average, n.unary<ir::ReciprocalOp>(n.unary<ir::SqrtOp>(shifted))};
+}
+
 static LogicalResult layerNorm(Node &n) {
   int64_t axis = n.intAttr("axis", -1);
   double epsilon = n.floatAttr("epsilon", 1e-5f);
   if (!stashesFloat(n) || !n.isFloat(0) || !n.isFloat(1))
     return failure();
-  n.set(0, layerNormOf(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : Value(), axis,
+  Value x = n.in(0);
+  n.set(0, layerNormOf(n, x, n.in(1), n.has(2) ? n.in(2) : Value(), axis,
                        epsilon));
+  if (n.hasFailed() || !(n.wants(1) || n.wants(2)))
+    return success(!n.hasFailed());
+  auto [mean, inverse] =
+      statisticsOf(n, x, n.axis(axis, Node::type(x).getRank()), epsilon);
+  n.set(1, mean);
+  n.set(2, inverse);
   return success();
 }
 

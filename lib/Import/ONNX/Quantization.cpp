@@ -380,8 +380,7 @@ static LogicalResult quantizeLinear(Node &n) {
   int64_t axis = n.version >= 13 ? n.intAttr("axis", 1) : 1;
   int64_t block = n.version >= 21 ? n.intAttr("block_size", 0) : 0;
   int64_t dtype = n.version >= 21 ? n.intAttr("output_dtype", 0) : 0;
-  if (n.version >= 19)
-    n.flag("saturate", true);
+  bool saturate = n.version >= 19 ? n.flag("saturate", true) : true;
   if (n.version >= 23 && n.intAttr("precision", 0) > 1)
     return n.error() << "only the precision of float is supported";
   if (n.hasFailed() || !n.isNumeric(0))
@@ -392,7 +391,10 @@ static LogicalResult quantizeLinear(Node &n) {
   if (n.hasFailed())
     return failure();
   auto integer = dyn_cast<IntegerType>(result);
-  if (!integer || integer.getWidth() > 16 || integer.getWidth() < 2)
+  bool fits = integer ? integer.getWidth() <= 16 && integer.getWidth() >= 2
+                      : result.getIntOrFloatBitWidth() <= 8 &&
+                            !isa<Float8E8M0FNUType>(result);
+  if (!fits)
     return n.error() << "quantizing to " << result << " is not supported";
   Value x = n.in(0);
   Shape shape(Node::shape(x));
@@ -402,10 +404,18 @@ static LogicalResult quantizeLinear(Node &n) {
   Value y = n.cast(splitAxis(n, x, axis, block), f32);
   y = n.binary<ir::DivOp>(y,
                           spread(n, n.cast(n.in(1), f32), shape, axis, block));
-  y = n.unary<ir::RoundOp>(y);
+  if (integer)
+    y = n.unary<ir::RoundOp>(y);
   if (n.has(2))
     y = n.binary<ir::AddOp>(
         y, spread(n, n.cast(n.in(2), f32), shape, axis, block));
+  if (!integer) {
+    // The conversion to a small float rounds, and saturates where it is to.
+    y = n.make<ir::CastOp>(Node::type(y).clone(result), y,
+                           n.builder.getBoolAttr(saturate));
+    n.set(0, joinAxis(n, y, shape));
+    return success();
+  }
   bool isUnsigned = integer.isUnsigned();
   int64_t steps = int64_t(1) << integer.getWidth();
   Value low = n.constantScalar(f32, isUnsigned ? 0.0 : -steps / 2.0);
@@ -416,8 +426,46 @@ static LogicalResult quantizeLinear(Node &n) {
   return success();
 }
 
+/// To uint8 over the range of x and 0.
+static LogicalResult dynamicQuantizeLinear(Node &n) {
+  Value x = n.in(0);
+  Type f32 = n.builder.getF32Type();
+  if (Node::element(x) != f32)
+    return n.error() << "input 0 is of float, not " << x.getType();
+  Value zero = n.constantScalar(f32, 0), top = n.constantScalar(f32, 255);
+  SmallVector<int64_t> axes =
+      llvm::to_vector(llvm::seq<int64_t>(Node::type(x).getRank()));
+  auto extreme = [&](ir::ReductionKind kind) {
+    return n.make<ir::ReduceOp>(
+        zero.getType(), ir::ReductionKindAttr::get(n.graph.context, kind), x,
+        n.builder.getDenseI64ArrayAttr(axes), UnitAttr());
+  };
+  Value low = n.binary<ir::MinOp>(extreme(ir::ReductionKind::min), zero);
+  Value high = n.binary<ir::MaxOp>(extreme(ir::ReductionKind::max), zero);
+  Value scale = n.binary<ir::DivOp>(n.binary<ir::SubOp>(high, low), top);
+  // All zeros: any scale will do, but 0 divides.
+  auto truth = RankedTensorType::get({}, n.builder.getI1Type());
+  Value divisor = n.make<ir::WhereOp>(scale.getType(),
+                                      n.make<ir::EqualOp>(truth, scale, zero),
+                                      n.constantScalar(f32, 1), scale);
+  auto round = [&](Value value) {
+    return n.unary<ir::RoundOp>(n.binary<ir::DivOp>(value, divisor));
+  };
+  auto saturate = [&](Value value) {
+    return n.make<ir::ClipOp>(value.getType(), value, zero, top);
+  };
+  Value zeroPoint = saturate(round(n.unary<ir::NegOp>(low)));
+  Value y = saturate(n.binary<ir::AddOp>(round(x), zeroPoint));
+  Type ui8 = n.elementTypeOf(::onnx::TensorProto::UINT8);
+  n.set(0, n.cast(y, ui8));
+  n.set(1, divisor);
+  n.set(2, n.cast(zeroPoint, ui8));
+  return success();
+}
+
 void registerQuantization(Registry &r) {
   r.add("DequantizeLinear", {dequantizeLinear, 2, 3, 1, 10});
+  r.add("DynamicQuantizeLinear", {dynamicQuantizeLinear, 1, 1, 3, 11});
   r.add("QuantizeLinear", {quantizeLinear, 2, 3, 1, 10});
   r.add(kMicrosoft, "GatherBlockQuantized", {gatherBlockQuantized, 3, 4});
   r.add(kMicrosoft, "MatMulNBits", {matmulNBits, 3, 6});

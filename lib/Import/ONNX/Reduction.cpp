@@ -17,9 +17,16 @@ static LogicalResult reduce(Node &n) {
   // The attribute came with the axes' becoming an input.
   bool noop = n.version >= axesInput && n.flag("noop_with_empty_axes");
   std::optional<SmallVector<int64_t>> given = n.axesSince(axesInput, 1);
-  if (n.hasFailed() || !n.isNumeric(0))
+  constexpr bool ordered =
+      kind == ir::ReductionKind::max || kind == ir::ReductionKind::min;
+  if (n.hasFailed())
     return failure();
   Value x = n.in(0);
+  bool truth = ordered && n.version >= 20 && Node::element(x).isInteger(1);
+  if (truth) // As bytes, of which none at all give false or true as well.
+    x = n.cast(x, n.elementTypeOf(::onnx::TensorProto::UINT8));
+  else if (!n.isNumeric(0))
+    return failure();
   int64_t rank = Node::type(x).getRank();
   SmallVector<int64_t> axes;
   if (given && !given->empty())
@@ -35,13 +42,14 @@ static LogicalResult reduce(Node &n) {
       shape.push_back(1);
   }
   if (noop && axes.empty()) {
-    n.set(0, x);
+    n.set(0, n.in(0));
     return success();
   }
-  n.set(0, n.make<ir::ReduceOp>(
-               n.makeType(shape, Node::element(x)),
-               ir::ReductionKindAttr::get(n.graph.context, kind), x,
-               n.builder.getDenseI64ArrayAttr(axes), n.unit(keepdims)));
+  Value y = n.make<ir::ReduceOp>(
+      n.makeType(shape, Node::element(x)),
+      ir::ReductionKindAttr::get(n.graph.context, kind), x,
+      n.builder.getDenseI64ArrayAttr(axes), n.unit(keepdims));
+  n.set(0, n.cast(y, Node::element(n.in(0))));
   return success();
 }
 

@@ -14,6 +14,7 @@ Registry::Registry() {
   registerAttention(*this);
   registerControl(*this);
   registerElementwise(*this);
+  registerIndexing(*this);
   registerMatmul(*this);
   registerMovement(*this);
   registerNormalization(*this);

@@ -55,6 +55,7 @@ private:
 void registerAttention(Registry &registry);
 void registerControl(Registry &registry);
 void registerElementwise(Registry &registry);
+void registerIndexing(Registry &registry);
 void registerMatmul(Registry &registry);
 void registerMovement(Registry &registry);
 void registerNormalization(Registry &registry);

@@ -140,6 +140,7 @@ struct ConvertLLMToLinalg
     populateShapeLowerings(patterns, types);
     populateReductionLowerings(patterns, types);
     populateMovementLowerings(patterns, types);
+    populateIndexingLowerings(patterns, types);
     populateAlongAxisLowerings(patterns, types);
     populateAttentionLowerings(patterns, types);
     populateGroupQueryAttentionLowerings(patterns, types);

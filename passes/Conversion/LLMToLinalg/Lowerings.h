@@ -54,6 +54,8 @@ void populateProductLowerings(RewritePatternSet &patterns,
                               const TypeConverter &types);
 void populateShapeLowerings(RewritePatternSet &patterns,
                             const TypeConverter &types);
+void populateIndexingLowerings(RewritePatternSet &patterns,
+                               const TypeConverter &types);
 void populateMovementLowerings(RewritePatternSet &patterns,
                                const TypeConverter &types);
 

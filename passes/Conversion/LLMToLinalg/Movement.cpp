@@ -283,86 +283,76 @@ static SmallVector<Value> lowerSplit(TensorEmitter &e, SplitOp op,
   return results;
 }
 
-static Value lowerScatterND(TensorEmitter &e, ScatterNDOp op,
-                            ScatterNDOp::Adaptor adaptor) {
-  Value input = adaptor.getInput(), indices = adaptor.getIndices();
-  Value updates = adaptor.getUpdates();
-  Type logical = elementOf(op.getInput()),
-       indexType = elementOf(op.getIndices());
-  SmallVector<Value> from = e.dims(input), index = e.dims(indices);
-  SmallVector<Value> update = e.dims(updates);
-  auto indicesType = cast<RankedTensorType>(indices.getType());
-  int64_t rank = from.size(), tuple = indicesType.getRank()
-                                          ? indicesType.getShape().back()
-                                          : ShapedType::kDynamic;
-  int64_t outer = static_cast<int64_t>(index.size()) - 1;
-  if (ShapedType::isDynamic(tuple) || tuple > rank ||
-      outer + rank - tuple != static_cast<int64_t>(update.size())) {
-    op.emitOpError("index tuples of a known length up to the rank are needed, "
-                   "got ")
-        << op.getIndices().getType();
-    return {};
-  }
-  StringRef kind = op.getReduction();
-  if (!llvm::is_contained({"none", "add", "mul", "max", "min"}, kind)) {
-    op.emitOpError("reduction '") << kind << "' is not one of none, add, mul, "
-                                  << "max and min";
-    return {};
-  }
-  for (int64_t i = 0; i < static_cast<int64_t>(update.size()); ++i)
-    e.check(e.cmp(Pred::eq, update[i],
-                  i < outer ? index[i] : from[tuple + i - outer]),
-            "the updates do not fit the indices along axis " + Twine(i));
-  auto coordinate = [&](ValueRange at, int64_t i) {
-    SmallVector<Value> place(at.take_front(outer));
-    place.push_back(e.idx(i));
-    return e.toIndex(e.extract(indices, place), indexType);
-  };
-  SmallVector<Value> tuples(index.begin(), index.end() - 1);
-  Value zero = e.idx(0);
-  e.check(e.all(tuples,
-                [&](ValueRange at) {
-                  Value ok = e.constantInt(e.getI1Type(), 1);
-                  for (int64_t i = 0; i < tuple; ++i) {
-                    Value c = coordinate(at, i);
-                    ok = e.land(
-                        ok, e.land(e.cmp(Pred::sge, c, e.sub(zero, from[i])),
-                                   e.cmp(Pred::slt, c, from[i])));
-                  }
-                  return ok;
-                }),
-          "an index is out of range");
+/// The index in the input, along an axis of size `extent`, of what stands `at`
+/// (from the input's first element) in a padded result.
+static Value paddedIndex(TensorEmitter &e, StringRef mode, Value at,
+                         Value extent) {
+  Value one = e.idx(1), last = e.sub(extent, one);
+  if (mode == "edge")
+    return e.max(e.min(at, last), e.idx(0));
+  // Mirroring at the end elements has a period of all but one, twice.
+  Value period = mode == "wrap" ? extent : e.add(last, last);
+  period = e.max(period, one);
+  Value within = e.wrap(arith::RemSIOp::create(e, at, period), period);
+  if (mode == "wrap")
+    return within;
+  return e.select(e.cmp(Pred::slt, within, extent), within,
+                  e.sub(period, within));
+}
+
+static Value lowerPad(TensorEmitter &e, PadOp op, PadOp::Adaptor adaptor) {
+  Value input = adaptor.getInput(), pads = adaptor.getPads();
+  Type padType = elementOf(op.getPads());
   RankedTensorType type = storageTensor(op.getType());
-  Value copy = e.generate(
-      type, from, [&](ValueRange ivs) { return e.extract(input, ivs); });
-  bool noSign = logical.isUnsignedInteger() || logical.isInteger(1);
-  auto combine = [&](Value old, Value x) -> Value {
-    bool isFloat = isa<FloatType>(old.getType());
-    if (kind == "add")
-      return e.add(old, x);
-    if (kind == "mul")
-      return e.mul(old, x);
-    if (kind == "max")
-      return isFloat  ? arith::MaximumFOp::create(e, old, x).getResult()
-             : noSign ? arith::MaxUIOp::create(e, old, x).getResult()
-                      : e.max(old, x);
-    return isFloat  ? arith::MinimumFOp::create(e, old, x).getResult()
-           : noSign ? arith::MinUIOp::create(e, old, x).getResult()
-                    : e.min(old, x);
-  };
-  return e.loops(update, copy,
-                 [&](ValueRange at, ValueRange state) -> SmallVector<Value> {
-                   SmallVector<Value> place;
-                   for (int64_t i = 0; i < tuple; ++i)
-                     place.push_back(e.wrap(coordinate(at, i), from[i]));
-                   llvm::append_range(place, at.drop_front(outer));
-                   Value x = e.extract(updates, at);
-                   if (kind != "none") {
-                     Value old = e.read(state[0], place, logical);
-                     x = e.narrow(combine(old, e.widen(x, logical)), logical);
-                   }
-                   return {tensor::InsertOp::create(e, x, state[0], place)};
-                 })[0];
+  SmallVector<Value> from = e.dims(input), begin, sizes;
+  int64_t rank = from.size();
+  bool constant = op.getMode() == "constant";
+  e.check(e.cmp(Pred::eq, e.dim(pads, 0), 2 * rank),
+          "two pads are needed for each axis");
+  for (int64_t i = 0; i < rank; ++i) {
+    Value before = e.readIndex(pads, padType, i);
+    Value behind = e.readIndex(pads, padType, rank + i);
+    for (Value pad : {before, behind})
+      e.check(e.land(e.cmp(Pred::sgt, pad, -(int64_t{1} << 40)),
+                     e.cmp(Pred::slt, pad, int64_t{1} << 40)),
+              "a pad is absurd");
+    Value size = e.add(from[i], e.add(before, behind));
+    e.check(e.cmp(Pred::sge, size, 0), "the pads cut off more than there is");
+    if (!constant)
+      e.check(e.lor(e.cmp(Pred::sgt, from[i], 0), e.cmp(Pred::eq, size, 0)),
+              "there is no element to pad with along axis " + Twine(i));
+    begin.push_back(before);
+    sizes.push_back(size);
+  }
+  Value value = e.constant(type.getElementType(), 0);
+  if (Value given = adaptor.getValue()) {
+    e.check(e.cmp(Pred::eq, e.product(e.dims(given)), 1),
+            "the value is one element");
+    int64_t valueRank = cast<RankedTensorType>(given.getType()).getRank();
+    value = e.extract(given, SmallVector<Value>(valueRank, e.idx(0)));
+  }
+  return e.generate(type, sizes, [&](ValueRange ivs) -> Value {
+    SmallVector<Value> at;
+    Value inside = e.constantInt(e.getI1Type(), 1);
+    for (int64_t i = 0; i < rank; ++i) {
+      Value place = e.sub(ivs[i], begin[i]);
+      if (constant)
+        inside = e.land(inside, e.land(e.cmp(Pred::sge, place, 0),
+                                       e.cmp(Pred::slt, place, from[i])));
+      else
+        place = paddedIndex(e, op.getMode(), place, from[i]);
+      at.push_back(place);
+    }
+    if (!constant)
+      return e.extract(input, at);
+    auto branch = scf::IfOp::create(e, value.getType(), inside, true);
+    OpBuilder::InsertionGuard guard(e);
+    e.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(e, e.extract(input, at));
+    e.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(e, value);
+    return branch.getResult(0);
+  });
 }
 
 void mlir::llm::populateMovementLowerings(RewritePatternSet &patterns,
@@ -370,7 +360,7 @@ void mlir::llm::populateMovementLowerings(RewritePatternSet &patterns,
   addLowering<ConcatOp, lowerConcat>(patterns, types);
   addLowering<EmbeddingOp, lowerEmbedding>(patterns, types);
   addLowering<GatherOp, lowerGather>(patterns, types);
-  addLowering<ScatterNDOp, lowerScatterND>(patterns, types);
+  addLowering<PadOp, lowerPad>(patterns, types);
   addLowering<SliceOp, lowerSlice>(patterns, types);
   addLowering<SplitOp, lowerSplit>(patterns, types);
   addLowering<TileOp, lowerTile>(patterns, types);

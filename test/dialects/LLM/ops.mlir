@@ -341,3 +341,23 @@ func.func @movement(%arg0: tensor<?x4xf32>, %arg1: tensor<2x4xf32>, %arg2: tenso
   %12 = llm.trilu %arg0 diagonal(%arg4) {upper} : (tensor<?x4xf32>, tensor<i64>) -> tensor<?x4xf32>
   return
 }
+
+// CHECK-LABEL: func.func @indexing
+// CHECK-SAME: (%arg0: tensor<?x4xf32>, %arg1: tensor<?x2xf32>, %arg2: tensor<?x2xi64>, %arg3: tensor<4xi64>, %arg4: tensor<f32>) {
+func.func @indexing(%arg0: tensor<?x4xf32>, %arg1: tensor<?x2xf32>, %arg2: tensor<?x2xi64>, %arg3: tensor<4xi64>, %arg4: tensor<f32>) {
+  // CHECK-NEXT: %0 = llm.gather_elements %arg0, %arg2 {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+  %0 = llm.gather_elements %arg0, %arg2 {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+  // CHECK-NEXT: %1 = llm.gather_nd %arg0, %arg2 : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?xf32>
+  %1 = llm.gather_nd %arg0, %arg2 {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?xf32>
+  // CHECK-NEXT: %2 = llm.pad %arg0, %arg3 : (tensor<?x4xf32>, tensor<4xi64>) -> tensor<?x?xf32>
+  %2 = llm.pad %arg0, %arg3 : (tensor<?x4xf32>, tensor<4xi64>) -> tensor<?x?xf32>
+  // CHECK-NEXT: %3 = llm.pad %arg0, %arg3 value(%arg4) : (tensor<?x4xf32>, tensor<4xi64>, tensor<f32>) -> tensor<?x6xf32>
+  %3 = llm.pad %arg0, %arg3 value(%arg4) : (tensor<?x4xf32>, tensor<4xi64>, tensor<f32>) -> tensor<?x6xf32>
+  // CHECK-NEXT: %4 = llm.pad %arg0, %arg3 {mode = "wrap"} : (tensor<?x4xf32>, tensor<4xi64>) -> tensor<?x?xf32>
+  %4 = llm.pad %arg0, %arg3 {mode = "wrap"} : (tensor<?x4xf32>, tensor<4xi64>) -> tensor<?x?xf32>
+  // CHECK-NEXT: %5 = llm.scatter_elements %arg0, %arg2, %arg1 {axis = -1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  %5 = llm.scatter_elements %arg0, %arg2, %arg1 {axis = -1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  // CHECK-NEXT: %6 = llm.scatter_elements %arg0, %arg2, %arg1 {axis = 0 : i64, reduction = "max"} : (tensor<?x4xf32>, tensor<?x2xi64>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  %6 = llm.scatter_elements %arg0, %arg2, %arg1 {axis = 0 : i64, reduction = "max"} : (tensor<?x4xf32>, tensor<?x2xi64>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  return
+}
