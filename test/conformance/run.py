@@ -4,14 +4,15 @@
 """Runs ONNX's own operator cases through the generic path.
 
 usage: run.py RUNNER [--filter REGEX] [--variants static,dynamic,constant]
-              [--subset] [--jobs N] [--keep DIR] [--list-failures]
+              [--subset] [--jobs N] [--mcpu NAME] [--keep DIR]
 
 Each case of onnx.backend.test.case.node, and each one of ort_cases.py (operators
 of com.microsoft, with onnxruntime as the oracle), runs three times: as it is;
 with every dimension of every input a symbol; with its inputs as initializers.
-A case whose operators the importer does not know counts as not supported; one
-that KNOWN names is skipped for the reason given there. Ends in a table and in
-"N passed, M failed, K not supported, S skipped"; exit code 1 if any failed.
+known.py lists what is not supported, and why: a listed case must end in an error
+of the importer, and one that does not is a failure, as is an entry that no case
+matches. Ends in a table and in "N passed, M failed, K not supported"; exit code
+1 if any failed.
 """
 import argparse
 import collections
@@ -30,6 +31,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import known  # noqa: E402
 import tensors  # noqa: E402
 
+VARIANTS = ("static", "dynamic", "constant")
 Case = collections.namedtuple("Case", "name model inputs outputs rtol atol")
 
 
@@ -44,6 +46,15 @@ def node_cases():
         for index, (inputs, outputs) in enumerate(case.data_sets):
             name = case.name + (f".{index}" if index else "")
             yield Case(name, case.model, inputs, outputs, case.rtol, case.atol)
+
+
+def operators(graph):
+    """The operators of a graph and its subgraphs, with their domains."""
+    for node in graph.node:
+        yield (node.domain + "." if node.domain else "") + node.op_type
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from operators(attribute.g)
 
 
 def is_tensor(info):
@@ -118,7 +129,7 @@ def with_constants(model, protos):
     return model, keep
 
 
-def differs(got, got_type, want, info, rtol, atol):
+def differs(name, got, got_type, want, info, rtol, atol):
     """What is wrong with an output, or None."""
     want_type = info.type.tensor_type.elem_type
     if got_type != want_type:
@@ -137,12 +148,16 @@ def differs(got, got_type, want, info, rtol, atol):
     a, b = got.astype(np.float64), want.astype(np.float64)
     if got.dtype.itemsize <= 1:
         rtol = atol = 0  # A code of 8 bits or fewer is right or wrong.
-    # The reference rounds every step to 16 bits; we round once. The two may be
-    # neighbours.
+    # The reference rounds every step to 16 bits; we round an operator once. The
+    # two may be neighbours. Over the steps of an attention the reference is up
+    # to 1.7 units off the exact result (test_attention_4d_causal_padded_kv_bf16,
+    # test_attention_4d_causal_fp16); ours is the nearest number, or 1.1 units off
+    # where the case spells the steps out. There they may be two units apart.
+    units = 2 if name.startswith("test_attention_") else 1
     if got_type == TensorProto.BFLOAT16:
-        rtol = max(rtol, 2.0**-7)
+        rtol = max(rtol, units * 2.0**-7)
     elif got_type == TensorProto.FLOAT16:
-        rtol = max(rtol, 2.0**-10)
+        rtol = max(rtol, units * 2.0**-10)
     if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
         with np.errstate(invalid="ignore"):
             error = np.nanmax(np.abs(a - b)) if a.size else 0
@@ -154,11 +169,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("runner")
     parser.add_argument("--filter", default="")
-    parser.add_argument("--variants", default="static,dynamic,constant")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--subset", action="store_true")
     parser.add_argument("--jobs", default="2")
+    parser.add_argument("--mcpu", default="x86-64-v3")
     parser.add_argument("--keep")
-    parser.add_argument("--list-failures", action="store_true")
     options = parser.parse_args()
     variants = options.variants.split(",")
 
@@ -192,24 +207,33 @@ def main():
         if status == "failed":
             failures.append(f"{case.name} [{variant}]: {message}")
 
+    def refused(case, variant, message):
+        """A case that does not even compile, for want of an operator or type."""
+        if expected(case, variant):
+            record(case, variant, "not supported")
+        else:
+            record(case, variant, "failed", message)
+
+    unsupported = known.Unsupported()
+
+    def expected(case, variant):
+        return unsupported.reason(case.name, set(operators(case.model.graph)), variant)
+
     for case in cases:
         infos = list(case.model.graph.input) + list(case.model.graph.output)
         if not all(is_tensor(info) for info in infos):
-            record(case, "", "not supported")
+            refused(case, "", "an input or output is no tensor of numbers")
             continue
         try:
             protos = [
                 tensors.from_value(value, info.type.tensor_type.elem_type)
                 for value, info in zip(case.inputs, case.model.graph.input)
             ]
-        except TypeError:
-            record(case, "", "not supported")
+        except TypeError as error:
+            refused(case, "", str(error))
             continue
         fixed, protos = with_constant_axes(case.model, protos)
         for variant in variants:
-            if known.reason(case.name, variant):
-                record(case, variant, "skipped")
-                continue
             model, given = fixed, protos
             if variant == "dynamic":
                 model = with_symbols(model)
@@ -231,7 +255,7 @@ def main():
         for _, _, stem in jobs:
             file.write(f"{stem}.onnx\t{stem}.in\t{stem}.out\n")
     run = subprocess.run(
-        [options.runner, listing, options.jobs], stdout=subprocess.PIPE, text=True
+        [options.runner, listing, options.jobs, options.mcpu], stdout=subprocess.PIPE, text=True
     )
     said = {}
     for line in run.stdout.splitlines():
@@ -239,8 +263,11 @@ def main():
         said[int(index)] = (status, message)
     for index, (case, variant, stem) in enumerate(jobs):
         status, message = said.get(index, ("crash", "no result"))
-        if status == "import" and known.is_unsupported(message):
-            record(case, variant, "not supported")
+        if status == "import":
+            refused(case, variant, f"import: {message}")
+            continue
+        if expected(case, variant):
+            record(case, variant, "failed", f"known.py lists it, but it ends in {status}")
             continue
         if status != "ok":
             record(case, variant, "failed", f"{status}: {message}")
@@ -248,17 +275,22 @@ def main():
         got = tensors.read(stem + ".out")
         problem = None
         for i, (want, info) in enumerate(zip(case.outputs, case.model.graph.output)):
-            problem = differs(*got[i], want, info, case.rtol, case.atol)
+            problem = differs(case.name, *got[i], want, info, case.rtol, case.atol)
             if problem:
                 problem = f"output {i}: {problem}"
                 break
         record(case, variant, "failed" if problem else "passed", problem or "")
 
-    columns = ["passed", "failed", "not supported", "skipped"]
+    if not options.filter and not options.subset and len(variants) == len(VARIANTS):
+        for entry in unsupported.unused():
+            counts["failed"] += 1
+            failures.append(f"known.py: no case matches '{entry}'")
+
+    columns = ["passed", "failed", "not supported"]
     print(f"{'operator':32}" + "".join(f"{c:>15}" for c in columns))
     for operator in sorted(table):
         row = table[operator]
-        if options.subset or row["passed"] or row["failed"] or row["skipped"]:
+        if options.subset or row["passed"] or row["failed"]:
             print(f"{operator:32}" + "".join(f"{row[c]:15}" for c in columns))
     missing = sorted(o for o, row in table.items() if set(row) == {"not supported"})
     if missing and not options.subset:
@@ -267,7 +299,7 @@ def main():
         print("FAIL " + line)
     print(
         f"{counts['passed']} passed, {counts['failed']} failed, "
-        f"{counts['not supported']} not supported, {counts['skipped']} skipped"
+        f"{counts['not supported']} not supported"
     )
     if run.returncode != 0 or not counts["passed"]:
         return 1
