@@ -55,8 +55,11 @@ def LLM_ComponentAttr : LLM_Attr<"Component", "component"> {
 
 def LLM_DenseFormatAttr : LLM_Attr<"DenseFormat", "dense",
     [DeclareAttrInterfaceMethods<LLM_WeightFormatInterface>]> {
-  let summary = "Every element stored as it is";
+  let summary = "Every element stored by itself";
   let description = [{
+    `data` has the weight's logical type, or the same shape of a narrower float
+    type, which is widened when read.
+
     ```mlir
     llm.weight @w : tensor<2x2xf32> = #llm.dense<
       #llm.component<"data", tensor<2x2xf32>, dense<1.0> : tensor<2x2xf32>>>

@@ -225,9 +225,9 @@ def LLM_LinearOp : LLM_PureOp<"linear"> {
   let summary = "x times the transpose of a weight, plus a bias";
   let description = [{
     input [.., K], weight [N, K] (or [K, N] with `transposed`, as exporters
-    store it) gives [.., N]. `accuracy_level` 4 allows int8 activations with a
-    scale per token and weight group (com.microsoft MatMulNBits); 0 computes in
-    f32.
+    store it) gives [.., N]. `accuracy_level` says in how few bits a kernel may
+    read the input (com.microsoft MatMulNBits): 4 int8 with a scale per token and
+    weight group, 3 bf16, 2 f16; 0 and 1 are f32.
 
     ```mlir
     %y = llm.linear %x, %w : (tensor<?x?x64xf32>, tensor<172x64xf32>) -> tensor<?x?x172xf32>
