@@ -81,8 +81,8 @@ Times measure(int threads, double seconds,
 // Sixteen chains hide the latency; assembly, so that none is folded away.
 #define LLM_SIXTEEN(X)                                                         \
   X(0)                                                                         \
-  X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)   \
-      X(15)
+  X(1)                                                                         \
+  X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define LLM_EIGHT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
 static constexpr int64_t kSteps = 100000;

@@ -48,10 +48,8 @@ static void check(const std::string &cpu, const std::string &family,
   int groups = (dim - 1) / groupSize + 1;
   Buffer<int8_t> codes(kRows * codeStride(dim), 3),
       fusedCodes(kRows * codeStride(dim), 3);
-  Buffer<float> scales(kRows * groups, NAN),
-      fusedScales(kRows * groups, NAN);
-  Buffer<int32_t> offsets(kRows * groups, 1),
-      fusedOffsets(kRows * groups, 2);
+  Buffer<float> scales(kRows * groups, NAN), fusedScales(kRows * groups, NAN);
+  Buffer<int32_t> offsets(kRows * groups, 1), fusedOffsets(kRows * groups, 2);
   run(quantize, {rows.data()}, {codes.data(), scales.data(), offsets.data()});
   run(toInt8, inputs,
       {fusedCodes.data(), fusedScales.data(), fusedOffsets.data()});
