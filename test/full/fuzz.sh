@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 seconds=${FUZZ_SECONDS:-600}
 python=$PWD/build/venv/bin/python
 cmake --preset asan -DLLM_VENV="$PWD/build/venv" >build/asan-configure.log
-ninja -C build-asan fuzz_artifact fuzz_onnx_import fuzz_tokenizer
+ninja -C build-asan fuzz_artifact fuzz_onnx_import fuzz_tensor fuzz_tokenizer
 "$python" test/fuzz/onnx_seeds.py build-asan/fuzz/fuzz_onnx_import/seeds
 "$python" test/fuzz/tokenizer_seeds.py build-asan/fuzz/fuzz_tokenizer/seeds
 
@@ -24,8 +24,12 @@ fuzz() {
     -print_final_stats=1 "$@" 2>&1 | tail -n 12)
 }
 
+# Two at a time.
 fuzz fuzz_artifact -max_len=65536 &
 first=$!
 fuzz fuzz_onnx_import -max_len=16384
 wait $first
+fuzz fuzz_tensor -max_len=65536 &
+first=$!
 fuzz fuzz_tokenizer -max_len=65536
+wait $first
