@@ -72,10 +72,14 @@ struct Shape {
 };
 } // namespace
 
+static int64_t bytesOf(const std::string &type) {
+  return type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
+}
+
 /// The numbers as the cache holds them, in huge pages as in the runtime.
 static uint8_t *makePlane(const Buffer<float> &numbers, int64_t slots,
                           int64_t width, const std::string &type) {
-  int64_t bytes = type == "f32" ? 4 : 2;
+  int64_t bytes = bytesOf(type);
   size_t total = static_cast<size_t>(slots * width * bytes);
   auto *plane = static_cast<uint8_t *>(
       aligned_alloc(size_t(2) << 20, (total >> 21 << 21) + (size_t(2) << 20)));
@@ -84,7 +88,9 @@ static uint8_t *makePlane(const Buffer<float> &numbers, int64_t slots,
     float number = numbers[i % numbers.size()];
     auto half = static_cast<_Float16>(number);
     uint16_t bits = roundToBF16(number);
-    if (type == "f32")
+    if (bytes == 1)
+      plane[i] = static_cast<uint8_t>(i * 37 % 120);
+    else if (bytes == 4)
       std::memcpy(plane + i * 4, &number, 4);
     else
       std::memcpy(plane + i * 2, type == "f16" ? (void *)&half : &bits, 2);
@@ -102,7 +108,7 @@ static void bench(const Shape &shape, int64_t tokens, int64_t context,
   if (name.find(filter) == std::string::npos)
     return;
   int64_t tile = std::clamp<int64_t>(96 / (heads / kvHeads), 1, 32);
-  int64_t bytes = type == "f32" ? 4 : 2, width = kvHeads * size;
+  int64_t bytes = bytesOf(type), width = kvHeads * size;
   int64_t minTiles = (31 + kvHeads) / kvHeads, split = 8, headGroups = 1;
   for (int64_t groups : {2, 3, 4})
     if (kvHeads % groups == 0 && width / groups * bytes >= 1024)
@@ -127,11 +133,16 @@ static void bench(const Shape &shape, int64_t tokens, int64_t context,
     table[i] = static_cast<int32_t>(i);
   int64_t items = std::max((tokens + tile - 1) / tile, minTiles) * kvHeads;
   int64_t spans = (context + 255) / 256, few = std::min(tokens, split);
+  Buffer<float> scales(context * kvHeads, 0.01f);
   Buffer<float> partials(few * heads * spans * (size + 2));
   double seconds = measure([&](int thread) {
-    kernel.call(tokens,
-                {q.data(), keys, values, seq.data(), begin.data(),
-                 length.data(), table.data(), out.data(), partials.data()},
+    std::vector<const void *> buffers{q.data(),    keys,         values,
+                                      seq.data(),  begin.data(), length.data(),
+                                      table.data()};
+    if (bytes == 1)
+      buffers.insert(buffers.end(), 2, scales.data());
+    buffers.insert(buffers.end(), {out.data(), partials.data()});
+    kernel.call(tokens, buffers,
                 {tokens, static_cast<int64_t>(table.size()), 1, items, spans},
                 items * thread / threads, items * (thread + 1) / threads);
     int64_t rows = few * kvHeads;
@@ -162,7 +173,7 @@ int main(int argc, char **argv) {
     filter = argv[2];
   if (argc > 3)
     threads = std::max(1, std::atoi(argv[3]));
-  for (const char *type : {"f32", "f16", "bf16"})
+  for (const char *type : {"f32", "f16", "bf16", "i8", "f8E4M3FN", "f8E5M2"})
     for (const Shape &shape :
          {Shape{9, 3, 64, type}, Shape{32, 8, 128, type}}) {
       for (auto [tokens, context] : {std::pair<int64_t, int64_t>{64, 64},

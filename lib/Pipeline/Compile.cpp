@@ -53,6 +53,13 @@ static std::string raisePipeline(bool toDecoder) {
          "symbol-dce,llm-verify-raise";
 }
 
+/// The pass that stores the cache as `type`.
+static std::string cachePass(const std::string &type) {
+  bool codes = type == "int8" || type == "f8E4M3FN" || type == "f8E5M2";
+  return (codes ? "llm-quantize-kv-cache{type=" : "llm-cast-kv-cache{type=") +
+         type + "}";
+}
+
 std::string stagePipeline(Stage stage, const CompileOptions &options,
                           bool decoder) {
   switch (stage) {
@@ -67,9 +74,8 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
       return "";
     return "llm-page-kv-cache{page-size=" + std::to_string(options.pageSize) +
            "}" +
-           (options.cacheType
-                ? ",llm-cast-kv-cache{type=" + *options.cacheType + "}"
-                : std::string()) +
+           (options.cacheType ? "," + cachePass(*options.cacheType)
+                              : std::string()) +
            ",llm-verify-decode";
   case Stage::Dispatch:
     if (!decoder)

@@ -42,8 +42,8 @@ struct CompileOptions {
   std::vector<std::string> mcpus{"native"};
   /// GPU architectures, for cuda and cuda-emulator.
   std::vector<std::string> archs;
-  /// Element type of the cache: f32, f16, bf16; as the recipe leaves it where
-  /// not given.
+  /// Element type of the cache: f32, f16, bf16, int8, f8E4M3FN, f8E5M2; as the
+  /// recipe leaves it where not given.
   std::optional<std::string> cacheType;
   /// Slots per page; 0 = contiguous.
   int64_t pageSize = 64;

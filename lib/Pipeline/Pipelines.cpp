@@ -22,10 +22,11 @@ struct CPUPipelineOptions : PassPipelineOptions<CPUPipelineOptions> {
   Option<int64_t> pageSize{*this, "page-size",
                            llvm::cl::desc("Slots a page; 0 is contiguous"),
                            llvm::cl::init(64)};
-  Option<std::string> cacheType{*this, "cache-type",
-                                llvm::cl::desc("f32, f16 or bf16; as the "
-                                               "module has it where empty"),
-                                llvm::cl::init("")};
+  Option<std::string> cacheType{
+      *this, "cache-type",
+      llvm::cl::desc("f32, f16, bf16, int8, f8E4M3FN or f8E5M2; "
+                     "as the module has it where empty"),
+      llvm::cl::init("")};
 };
 
 void addStages(OpPassManager &pm, std::initializer_list<Stage> stages,

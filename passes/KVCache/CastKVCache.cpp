@@ -4,6 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/KV/IR/Planes.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "passes/KVCache/Passes.h"
@@ -33,14 +34,28 @@ struct CastKVCache : mlir::llm::impl::CastKVCachePassBase<CastKVCache> {
       return signalPassFailure();
     }
     AttrTypeReplacer replacer;
-    replacer.addReplacement([&](kv::PlaneAttr plane) -> Attribute {
-      if (plane.getGranularity() != kv::Granularity::token ||
-          !isa<FloatType>(plane.getElementType()) ||
-          plane.getElementType() == element)
-        return plane;
-      ++numPlanes;
-      return kv::PlaneAttr::get(plane.getContext(), plane.getName(), element,
-                                plane.getShape(), plane.getGranularity());
+    replacer.addReplacement([&](kv::GroupAttr group) -> Attribute {
+      SmallVector<kv::PlaneAttr> planes;
+      for (auto [i, plane] : llvm::enumerate(group.getPlanes())) {
+        // Floats need no scale.
+        if (kv::isScalePlane(group, i))
+          continue;
+        Type old = plane.getElementType();
+        bool castable = old.isF32() || old.isF16() || old.isBF16() ||
+                        kv::scaleOfPlane(group, i);
+        if (plane.getGranularity() != kv::Granularity::token || !castable ||
+            old == element) {
+          planes.push_back(plane);
+          continue;
+        }
+        ++numPlanes;
+        planes.push_back(kv::PlaneAttr::get(plane.getContext(), plane.getName(),
+                                            element, plane.getShape(),
+                                            plane.getGranularity()));
+      }
+      return kv::GroupAttr::get(group.getContext(), group.getLayers(),
+                                group.getKvHeads(), planes, group.getPageSize(),
+                                group.getKeysRotated(), group.getWindow());
     });
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
                                           /*replaceLocs=*/false,

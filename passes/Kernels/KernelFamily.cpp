@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/KernelFamily.h"
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace mlir::llm {
@@ -66,6 +67,18 @@ FailureOr<Type> KernelBuilder::getFloatType(StringRef name) const {
   if (!type || !(type.isF32() || type.isF16() || type.isBF16()))
     return op.emitOpError("needs the parameter '")
            << name << "': f32, f16 or bf16";
+  return type;
+}
+
+FailureOr<Type> KernelBuilder::getCacheType(StringRef name) const {
+  rt::KernelOp op = kernelOp;
+  auto attr = op.getParams().getAs<TypeAttr>(name);
+  Type type = attr ? attr.getValue() : Type();
+  if (!type || !(type.isF32() || type.isF16() || type.isBF16() ||
+                 type.isSignlessInteger(8) ||
+                 isa<Float8E4M3FNType, Float8E5M2Type>(type)))
+    return op.emitOpError("needs the parameter '")
+           << name << "': f32, f16, bf16, i8, f8E4M3FN or f8E5M2";
   return type;
 }
 

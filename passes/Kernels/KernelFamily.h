@@ -63,6 +63,8 @@ public:
   FailureOr<double> getFloat(StringRef name) const;
   /// f32, f16 or bf16.
   FailureOr<Type> getFloatType(StringRef name) const;
+  /// What a cache holds: f32, f16, bf16, or codes: i8, f8E4M3FN, f8E5M2.
+  FailureOr<Type> getCacheType(StringRef name) const;
   /// Absent is false.
   bool getBool(StringRef name) const;
   /// The symbol of the rows: parameter `rows`, "T" where absent.

@@ -4,6 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/KV/IR/Planes.h"
 #include "passes/Verify/Contracts.h"
 #include "passes/Verify/Passes.h"
 #include "llvm/ADT/StringMap.h"
@@ -29,6 +30,20 @@ static LogicalResult verifyGroup(func::FuncOp func, kv::GroupAttr group) {
     if (plane->getGranularity() != kv::Granularity::token)
       return func.emitError()
              << "plane '" << name << "' is not kept token by token";
+    // Codes mean nothing without their scale.
+    if (plane->getElementType().getIntOrFloatBitWidth() > 8)
+      continue;
+    std::optional<unsigned> scale = kv::scaleOfPlane(
+        group, static_cast<unsigned>(plane - group.getPlanes().begin()));
+    if (!scale)
+      return func.emitError()
+             << "plane '" << name << "' of " << plane->getElementType()
+             << " has no plane '" << name << "_scale'";
+    kv::PlaneAttr scales = group.getPlanes()[*scale];
+    if (!scales.getElementType().isF32() ||
+        scales.getShape() != ArrayRef<int64_t>{group.getKvHeads()})
+      return func.emitError()
+             << "plane '" << scales.getName() << "' is not an f32 per kv head";
   }
   return success();
 }

@@ -64,11 +64,15 @@ void parseCache(const std::string &text, llm::CompileOptions &options) {
       if (std::exchange(sized, true))
         throw CLI::ValidationError("--kv", "page-size is given twice");
       options.pageSize = value;
-    } else if (first && (part == "f32" || part == "f16" || part == "bf16")) {
+    } else if (first && (part == "f32" || part == "f16" || part == "bf16" ||
+                         part == "int8")) {
       options.cacheType = part;
+    } else if (first && part == "fp8") {
+      options.cacheType = "f8E4M3FN";
     } else {
       throw CLI::ValidationError(
-          "--kv", "'" + part + "' is neither f32, f16, bf16 nor page-size=N");
+          "--kv", "'" + part +
+                      "' is neither f32, f16, bf16, int8, fp8 nor page-size=N");
     }
     first = false;
   }
@@ -190,8 +194,8 @@ int main(int argc, char **argv) {
                  "methods: rtn")
       ->excludes(recipe);
   app.add_option("--kv", cache,
-                 "cache: f32, f16 or bf16[,page-size=N]; page size 0 is "
-                 "contiguous; the type is else the recipe's, or f32");
+                 "cache: f32, f16, bf16, int8 or fp8[,page-size=N]; page size "
+                 "0 is contiguous; the type is else the recipe's, or f32");
   app.add_option("--pass-pipeline", passPipeline,
                  "passes to run between import and artifact instead of the "
                  "stages");

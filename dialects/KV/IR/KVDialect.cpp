@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/KV/IR/KVDialect.h"
+#include "dialects/KV/IR/Planes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -73,6 +74,29 @@ LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+static constexpr llvm::StringLiteral kScaleSuffix = "_scale";
+
+std::optional<unsigned> kv::findTokenPlane(GroupAttr group, StringRef name) {
+  for (auto [i, plane] : llvm::enumerate(group.getPlanes()))
+    if (plane.getName() == name && plane.getGranularity() == Granularity::token)
+      return i;
+  return std::nullopt;
+}
+
+std::optional<unsigned> kv::scaleOfPlane(GroupAttr group, unsigned index) {
+  PlaneAttr plane = group.getPlanes()[index];
+  if (plane.getGranularity() != Granularity::token)
+    return std::nullopt;
+  return findTokenPlane(group, (plane.getName() + kScaleSuffix).str());
+}
+
+bool kv::isScalePlane(GroupAttr group, unsigned index) {
+  PlaneAttr plane = group.getPlanes()[index];
+  StringRef name = plane.getName();
+  return plane.getGranularity() == Granularity::token &&
+         name.consume_back(kScaleSuffix) && findTokenPlane(group, name);
+}
+
 /// The group that an op names, or null after an error.
 template <typename OpTy> static GroupAttr groupOf(OpTy op) {
   ArrayRef<GroupAttr> groups = op.getCache().getType().getGroups();
@@ -95,8 +119,8 @@ LogicalResult AppendOp::verify() {
   if (!group)
     return failure();
   SmallVector<PlaneAttr> planes;
-  for (PlaneAttr plane : group.getPlanes())
-    if (plane.getGranularity() == Granularity::token)
+  for (auto [i, plane] : llvm::enumerate(group.getPlanes()))
+    if (plane.getGranularity() == Granularity::token && !isScalePlane(group, i))
       planes.push_back(plane);
   if (planes.size() != getRows().size())
     return emitOpError("the group has ")

@@ -18,7 +18,8 @@ def KV_AppendOp : KV_Op<"append", [Pure, AllTypesMatch<["cache", "result"]>]> {
   let description = [{
     One operand per token plane of the group, in order, each [tokens, elements
     of the plane's shape]; row t goes to slot[group][t]. Rows with seq -1 are
-    not stored.
+    not stored. A token plane "x_scale" beside "x" takes no operand: it holds
+    what the codes stored in "x" are to be multiplied by.
 
     ```mlir
     %next = kv.append %cache, %step, %k, %v {group = 0 : i64, layer = 1 : i64}
@@ -36,9 +37,9 @@ def KV_AttendOp : KV_Op<"attend", [Pure]> {
   let summary = "Causal attention of this step's queries over the cache";
   let description = [{
     query [tokens, num_heads * size] gives [tokens, num_heads * value size].
-    Token t of sequence s sees its sequence's slots up to its own. Each aligned
-    chunk of 64 slots has its own maximum and sum; partial results are merged
-    in ascending order (see "Row invariance" in docs/rationale). `mass`, where
+    Token t of sequence s sees its sequence's slots up to its own. Partial
+    results of aligned parts of them are merged in ascending order, whatever
+    shares the step (see "Row invariance" in docs/rationale). `mass`, where
     present, is the attention mass of each block-table slot, [tokens, slots].
     `sink` [num_heads] adds a logit per head without a value.
 

@@ -8,6 +8,7 @@
 
 #include "dialects/Decode/IR/DecodeDialect.h"
 #include "dialects/KV/IR/KVDialect.h"
+#include "dialects/KV/IR/Planes.h"
 #include "dialects/LLM/IR/LLMDialect.h"
 #include "dialects/RT/IR/RTDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -536,9 +537,10 @@ LogicalResult ProgramBuilder::convertAppend(kv::AppendOp op) {
   rt::BufferOp slot = ioBuffer(op.getLoc(), slotName, symT, i32);
   rt::BufferOp seq = ioBuffer(op.getLoc(), "seq", symT, i32);
   unsigned index = 0;
-  for (auto [i, planeAttr] :
-       llvm::enumerate(cache.getGroups()[group].getPlanes())) {
-    if (planeAttr.getGranularity() != kv::Granularity::token)
+  kv::GroupAttr attr = cache.getGroups()[group];
+  for (auto [i, planeAttr] : llvm::enumerate(attr.getPlanes())) {
+    if (planeAttr.getGranularity() != kv::Granularity::token ||
+        kv::isScalePlane(attr, i))
       continue;
     FailureOr<Rows> rows = rowsOf(op, op.getRows()[index++]);
     if (failed(rows))
@@ -549,8 +551,13 @@ LogicalResult ProgramBuilder::convertAppend(kv::AppendOp op) {
     NamedAttrList params;
     params.set("width", builder.getI64IntegerAttr(width));
     params.set("cache_type", TypeAttr::get(planeAttr.getElementType()));
+    SmallVector<Value> writes{plane(op, cache, group, op.getLayer(), i)};
+    if (std::optional<unsigned> scale = kv::scaleOfPlane(attr, i)) {
+      params.set("heads", builder.getI64IntegerAttr(attr.getKvHeads()));
+      writes.push_back(plane(op, cache, group, op.getLayer(), *scale));
+    }
     dispatch(op.getLoc(), "kv_append", params, {rows->buffer, slot, seq},
-             {plane(op, cache, group, op.getLayer(), i)}, {symT}, symT);
+             writes, {symT}, symT);
   }
   return success();
 }
@@ -611,6 +618,9 @@ LogicalResult ProgramBuilder::convertAttend(kv::AttendOp op) {
                               begin,
                               length,
                               table};
+  for (unsigned index : {*key, *value})
+    if (std::optional<unsigned> scale = kv::scaleOfPlane(attr, index))
+      reads.push_back(plane(op, cache, group, op.getLayer(), *scale));
   Rows out = defineRows(op.getOutput(), *query, heads * valueSize);
   if (target != "cpu") {
     dispatch(loc, "attention", params, reads, {out.buffer}, {symT, symB},

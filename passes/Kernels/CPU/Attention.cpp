@@ -21,7 +21,7 @@ LogicalResult AttentionEmitter::readParams() {
                      few = kernel.getInt("split", 0, 4096);
   FailureOr<double> sc = kernel.getFloat("scale"),
                     cap = kernel.getFloat("softcap");
-  FailureOr<Type> type = kernel.getFloatType("cache_type");
+  FailureOr<Type> type = kernel.getCacheType("cache_type");
   if (failed(h) || failed(kv) || failed(sz) || failed(vs) || failed(win) ||
       failed(page) || failed(tokens) || failed(groups) || failed(few) ||
       failed(sc) || failed(cap) || failed(type))
@@ -64,7 +64,8 @@ LogicalResult AttentionEmitter::readParams() {
 void AttentionEmitter::declare() {
   Type f32 = e->getF32Type();
   width = e->width();
-  pairs = cacheType.isBF16() && kernel.target().has("avx512bf16");
+  codes = cacheType.getIntOrFloatBitWidth() == 8;
+  pairs = (cacheType.isBF16() || codes) && kernel.target().has("avx512bf16");
   keySteps = pairs ? (size + 1) / 2 : size;
   valueWidth = (valueSize + width - 1) / width * width;
   columns = width >= 16 ? 4 : 2;
@@ -72,8 +73,14 @@ void AttentionEmitter::declare() {
   keys = e->buffer(1);
   values = e->buffer(2);
   tables = e->buffer(6);
-  out = e->buffer(7);
-  partials = e->buffer(8);
+  if (codes) {
+    keyPlaneScales = e->buffer(7);
+    valuePlaneScales = e->buffer(8);
+    keyScales = e->scratch(f32, kChunk);
+    valueScales = e->scratch(f32, kChunk);
+  }
+  out = e->buffer(codes ? 9 : 7);
+  partials = e->buffer(codes ? 10 : 8);
   Type packed = pairs ? Type(e->getI32Type()) : f32;
   int64_t valueSteps = pairs ? kChunk / 2 : kChunk;
   int64_t rows =
@@ -98,10 +105,14 @@ void AttentionEmitter::emit() {
   Type f32 = Float32Type::get(context), i32 = IntegerType::get(context, 32);
   std::string name = kernel.functionName("");
   // The backend handles a lone f16 or bf16 badly: planes of them hold bits.
-  Type stored = cacheType.isF32() ? f32 : IntegerType::get(context, 16);
-  Emitter emitter(
-      kernel, name,
-      {{f32}, {stored}, {stored}, {i32}, {i32}, {i32}, {i32}, {f32}, {f32}}, 5);
+  unsigned bits = cacheType.getIntOrFloatBitWidth();
+  Type stored = bits == 32 ? f32 : IntegerType::get(context, bits);
+  SmallVector<Emitter::Buffer> buffers{{f32}, {stored}, {stored}, {i32},
+                                       {i32}, {i32},    {i32}};
+  if (bits == 8)
+    buffers.append(2, {f32});
+  buffers.append(2, {f32});
+  Emitter emitter(kernel, name, buffers, 5);
   e = &emitter;
   declare();
   e->loop(e->begin(), e->end(), 1, [&](Value item) { emitItem(item); });

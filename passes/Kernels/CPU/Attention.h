@@ -79,7 +79,10 @@ private:
   void emitSlots(const Run &run, const Chunk &chunk);
   void fetchAhead(const Chunk &chunk, Value plane, int64_t size, Value step,
                   int64_t steps);
+  Value widenRaw(Value raw);
   Value loadPlane(Value plane, Value at, int64_t count);
+  Value loadPairs(Value plane, Value at, int64_t count);
+  void loadScales(const Chunk &chunk);
   void packKeys(const Chunk &chunk);
   void packValues(const Chunk &chunk);
   /// i1: whether a packed value is infinite or NaN.
@@ -109,14 +112,17 @@ private:
           split = 0;
   float scale = 0, softcap = 0;
   Type cacheType;
-  /// Products of bf16 pairs in place of f32: the cache is bf16 and the
-  /// processor has the instruction.
+  /// Products of bf16 pairs in place of f32: what the cache holds is a bf16,
+  /// and the processor has the instruction.
   bool pairs = false;
+  /// The cache holds codes of 8 bits and a scale per slot and kv head.
+  bool codes = false;
   int64_t keySteps = 0;   ///< inner length of scores: elements, or pairs
   int64_t valueWidth = 0; ///< valueSize padded to whole registers
   int64_t columns = 0;    ///< registers of a register tile's row
 
-  Value queries, keys, values, tables, out, partials;
+  Value queries, keys, values, tables, keyPlaneScales, valuePlaneScales, out,
+      partials;
   Value firstHead, numHeads; ///< kv heads of the unit
   Value maxTokens;           ///< of a run
   Value isSplit;             ///< i1: spans go to `partials`
@@ -124,17 +130,18 @@ private:
   Value head;                ///< the kv head at hand
   Value rowBase;             ///< where its rows begin in scratch
   // Scratch. Rows of a unit are at (rowBase + row) * stride.
-  Value tileQueries;          ///< [row][keySteps], scaled
-  Value slots;                ///< [2][64] physical slots of two chunks
-  Value tileKeys;             ///< [keySteps][64]
-  Value tileValues;           ///< [64 or 32 pairs][valueWidth]
-  Value scores;               ///< [kRows][64]
-  Value weights;              ///< [kRows][64, or 32 pairs]
-  Value factors;              ///< [kRows] of what was there before the chunk
-  Value maxima, spanMaxima;   ///< [row] so far, of the span
-  Value sums;                 ///< [row] so far
-  Value spanSums;             ///< [row][width] of the span, by lane
-  Value outputs, spanOutputs; ///< [row][valueWidth] so far, of the span
+  Value tileQueries;            ///< [row][keySteps], scaled
+  Value slots;                  ///< [2][64] physical slots of two chunks
+  Value keyScales, valueScales; ///< [64] of the chunk's slots
+  Value tileKeys;               ///< [keySteps][64]
+  Value tileValues;             ///< [64 or 32 pairs][valueWidth]
+  Value scores;                 ///< [kRows][64]
+  Value weights;                ///< [kRows][64, or 32 pairs]
+  Value factors;                ///< [kRows] of what was there before the chunk
+  Value maxima, spanMaxima;     ///< [row] so far, of the span
+  Value sums;                   ///< [row] so far
+  Value spanSums;               ///< [row][width] of the span, by lane
+  Value outputs, spanOutputs;   ///< [row][valueWidth] so far, of the span
 };
 
 /// Merges a span's maximum, sum and output (at `from` of `source`) into those

@@ -87,13 +87,68 @@ static Value padTo(Emitter &e, Value value, int64_t count) {
   return vector::ShuffleOp::create(e, value, zero, mask);
 }
 
-/// `count` elements of a plane as `width` f32 lanes, zeros behind them.
-Value AttentionEmitter::loadPlane(Value plane, Value at, int64_t count) {
-  Value raw = padTo(*e, e->loadRaw(plane, at, count), width);
+/// Elements as they are stored, as f32; codes without their scale.
+Value AttentionEmitter::widenRaw(Value raw) {
+  int64_t lanes = cast<VectorType>(raw.getType()).getDimSize(0);
+  auto words = VectorType::get({lanes}, e->getI32Type());
+  auto halves = VectorType::get({lanes}, e->getIntegerType(16));
+  auto asHalf = [&](Value bits) {
+    return e->widen(arith::BitcastOp::create(
+        *e, VectorType::get({lanes}, e->getF16Type()), bits));
+  };
+  auto constant = [&](int64_t value) { return e->splatInt(value, lanes, 16); };
   if (cacheType.isF32())
     return raw;
+  if (cacheType.isInteger(8))
+    return arith::SIToFPOp::create(*e, e->f32Vec(lanes),
+                                   arith::ExtSIOp::create(*e, words, raw));
+  if (isa<Float8E5M2Type>(cacheType))
+    // The upper half of an f16.
+    return asHalf(arith::ShLIOp::create(
+        *e, arith::ExtUIOp::create(*e, halves, raw), constant(8)));
+  if (isa<Float8E4M3FNType>(cacheType)) {
+    // An f16 with another bias: 2^-8 of the value, which the scale makes up
+    // for. NaN is not one here; beside it is a scale that is not finite.
+    Value wide = arith::ExtSIOp::create(*e, halves, raw);
+    Value sign = arith::AndIOp::create(*e, wide, constant(0x8000));
+    Value rest = arith::ShLIOp::create(
+        *e, arith::AndIOp::create(*e, wide, constant(0x7f)), constant(7));
+    return asHalf(arith::OrIOp::create(*e, sign, rest));
+  }
   return e->widen(
-      arith::BitcastOp::create(*e, VectorType::get({width}, cacheType), raw));
+      arith::BitcastOp::create(*e, VectorType::get({lanes}, cacheType), raw));
+}
+
+/// `count` elements of a plane as `width` f32 lanes, zeros behind them.
+Value AttentionEmitter::loadPlane(Value plane, Value at, int64_t count) {
+  return widenRaw(padTo(*e, e->loadRaw(plane, at, count), width));
+}
+
+/// `count` elements of a plane as 2 * width bf16 (i16), zeros behind them.
+Value AttentionEmitter::loadPairs(Value plane, Value at, int64_t count) {
+  Value raw = padTo(*e, e->loadRaw(plane, at, count), 2 * width);
+  if (!codes)
+    return raw;
+  // Every code is a bf16.
+  Value low = widenRaw(e->lanesOf(raw, 0, width)),
+        high = widenRaw(e->lanesOf(raw, width, width));
+  Value packed =
+      e->intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
+                   VectorType::get({2 * width}, e->getBF16Type()), {high, low});
+  return vector::BitCastOp::create(
+      *e, VectorType::get({2 * width}, e->getIntegerType(16)), packed);
+}
+
+/// Copies the scales of the chunk's slots for the kv head at hand.
+void AttentionEmitter::loadScales(const Chunk &chunk) {
+  float factor = isa<Float8E4M3FNType>(cacheType) ? 256 : 1;
+  e->loop(e->idx(0), e->idx(kChunk), 1, [&](Value j) {
+    Value slot = e->load(slots, e->addi(chunk.slots, j));
+    Value at = e->addi(e->muli(slot, kvHeads), head);
+    e->store(e->mul(e->load(keyPlaneScales, at), e->f32(factor)), keyScales, j);
+    e->store(e->mul(e->load(valuePlaneScales, at), e->f32(factor)), valueScales,
+             j);
+  });
 }
 
 /// Calls `body(offset, lanes)` for the parts of `dim` elements, `step` at a
@@ -191,9 +246,9 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
           rows.push_back(loadPlane(keys, at, count));
           continue;
         }
-        Value raw = padTo(*e, e->loadRaw(keys, at, count), 2 * width);
         rows.push_back(vector::BitCastOp::create(
-            *e, VectorType::get({width}, e->getI32Type()), raw));
+            *e, VectorType::get({width}, e->getI32Type()),
+            loadPairs(keys, at, count)));
       }
       SmallVector<Value> columns = transpose(*e, rows);
       Value line = e->divi(d, unit);
@@ -251,8 +306,7 @@ void AttentionEmitter::packValues(const Chunk &chunk) {
     forParts(*e, valueSize, 2 * width, [&](Value d, int64_t count) {
       Value rows[2];
       for (int i = 0; i < 2; ++i) {
-        Value raw = padTo(*e, e->loadRaw(values, e->addi(from[i], d), count),
-                          2 * width);
+        Value raw = loadPairs(values, e->addi(from[i], d), count);
         rows[i] = e->select(seen[i], raw, e->splatInt(0, 2 * width, 16));
       }
       auto store = [&](ArrayRef<int64_t> mask, int64_t offset) {

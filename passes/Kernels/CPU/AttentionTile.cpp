@@ -74,6 +74,8 @@ void AttentionEmitter::emitChunk(const Run &run, Value index) {
 void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
   packKeys(chunk);
   packValues(chunk);
+  if (codes)
+    loadScales(chunk);
   // The weight zero of a slot that a row does not see hides everything but an
   // infinity or a NaN: then rows are taken one by one.
   auto isBad = scf::IfOp::create(*e, TypeRange{e->getI1Type()}, chunk.partial,
@@ -135,6 +137,9 @@ void AttentionEmitter::emitScores(int64_t rows, Value at) {
     for (auto [i, score] : llvm::enumerate(acc)) {
       auto r = static_cast<int64_t>(i) / columns,
            j = static_cast<int64_t>(i) % columns;
+      if (codes)
+        score = e->mul(
+            score, e->loadVec(keyScales, e->addi(column, j * width), width));
       if (softcap > 0)
         score = e->mul(
             math::TanhOp::create(*e, score),
@@ -204,6 +209,13 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
       Value score = e->loadVec(scores, e->addi(from, i), width);
       Value power = e->exp2(e->sub(score, top), degree);
       total = total ? e->add(total, power) : power;
+      if (codes) {
+        // Zero whatever the scale: the slot may be one that is not seen.
+        Value isZero = arith::CmpFOp::create(*e, arith::CmpFPredicate::OEQ,
+                                             power, e->splat(0, width));
+        Value scaled = e->mul(power, e->loadVec(valueScales, e->idx(i), width));
+        power = e->select(isZero, power, scaled);
+      }
       powers.push_back(power);
     }
     if (pairs) {

@@ -402,6 +402,7 @@ Value Emitter::sumRow(int64_t dim,
 }
 
 void populateCPUKernels(KernelRegistry &registry) {
+  populateAppendKernels(registry);
   populateAttentionKernels(registry);
   populateElementwiseKernels(registry);
   populateLinearKernels(registry);

@@ -142,6 +142,7 @@ private:
 };
 
 // One per file; populateCPUKernels collects them.
+void populateAppendKernels(KernelRegistry &registry);
 void populateAttentionKernels(KernelRegistry &registry);
 void populateElementwiseKernels(KernelRegistry &registry);
 void populateNormKernels(KernelRegistry &registry);

@@ -161,7 +161,7 @@ static LogicalResult generateEmbedding(KernelBuilder &kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// gather_rows, columns, kv_append
+// gather_rows, columns
 //===----------------------------------------------------------------------===//
 
 static LogicalResult generateGatherRows(KernelBuilder &kernel) {
@@ -211,39 +211,10 @@ static LogicalResult generateColumns(KernelBuilder &kernel) {
   return success();
 }
 
-static LogicalResult generateKVAppend(KernelBuilder &kernel) {
-  FailureOr<int64_t> width = kernel.getInt("width");
-  FailureOr<Type> cacheType = kernel.getFloatType("cache_type");
-  if (failed(width) || failed(cacheType))
-    return failure();
-  MLIRContext *context = kernel.kernel().getContext();
-  Type f32 = Float32Type::get(context), i32 = IntegerType::get(context, 32);
-  std::string name = kernel.functionName("");
-  Emitter e(kernel, name, {{f32}, {i32}, {i32}, {*cacheType}}, 1);
-  Value x = e.buffer(0), slots = e.buffer(1), seqs = e.buffer(2),
-        plane = e.buffer(3);
-  e.loop(e.begin(), e.end(), 1, [&](Value t) {
-    // Padding has no slot.
-    Value real = arith::CmpIOp::create(e, arith::CmpIPredicate::sge,
-                                       e.load(seqs, t), e.i32(0));
-    e.ifThen(real, [&] {
-      Value from = e.muli(t, *width);
-      Value to = e.muli(e.toIndex(e.load(slots, t)), *width);
-      e.forRow(*width, [&](Value d, int64_t lanes) {
-        e.storeVec(e.loadVec(x, e.addi(from, d), lanes), plane, e.addi(to, d));
-      });
-    });
-  });
-  e.finish();
-  kernel.addVariant(name);
-  return success();
-}
-
 void populateRowKernels(KernelRegistry &registry) {
   registry.add("cpu", "columns", generateColumns);
   registry.add("cpu", "embedding", generateEmbedding);
   registry.add("cpu", "gather_rows", generateGatherRows);
-  registry.add("cpu", "kv_append", generateKVAppend);
 }
 
 } // namespace mlir::llm

@@ -219,8 +219,24 @@ rt.program @p target "cpu" symbols ["T"] {
 // -----
 
 rt.program @p target "cpu" symbols ["T"] {
-  // expected-error @below {{needs the parameter 'cache_type': f32, f16 or bf16}}
-  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = i8} {
+  // expected-error @below {{needs the parameter 'cache_type': f32, f16, bf16, i8, f8E4M3FN or f8E5M2}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = i16} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{needs the integer parameter 'heads'}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = f8E4M3FN} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{8 elements are not rows of 3 heads}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = i8, heads = 3 : i64} {
   }
 }
 

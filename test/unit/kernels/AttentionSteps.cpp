@@ -21,28 +21,66 @@ std::ostream &operator<<(std::ostream &os, const AttentionShape &shape) {
             << ", tiles of " << shape.tile;
 }
 
-static int elementBytes(const AttentionShape &shape) {
-  return std::string(shape.cacheType) == "f32" ? 4 : 2;
+static int elementBytes(const std::string &type) {
+  return type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
 }
 
-float roundTo(const std::string &type, float value) {
-  if (type == "f16")
-    return static_cast<_Float16>(value);
-  if (type == "bf16")
-    return BFloat16(value);
-  return value;
-}
-
-static void put(uint8_t *at, const std::string &type, float value) {
-  if (type == "f32") {
-    std::memcpy(at, &value, 4);
-  } else if (type == "f16") {
-    auto half = static_cast<_Float16>(value);
-    std::memcpy(at, &half, 2);
-  } else {
-    BFloat16 half(value);
-    std::memcpy(at, &half, 2);
+float storeHead(const std::string &type, const float *values, int count,
+                uint8_t *to) {
+  float scale = 1;
+  if (elementBytes(type) == 1) {
+    float top = 0;
+    for (int d = 0; d < count; ++d)
+      top = std::isnan(values[d]) || std::isnan(top)
+                ? NAN
+                : std::max(top, std::abs(values[d]));
+    scale = top / (type == "i8"       ? 127.0f
+                   : type == "f8E5M2" ? 57344.0f
+                                      : 448.0f);
+    // Below this a division is not what the kernels promise.
+    if (scale < 0x1p-100f)
+      scale = 1;
   }
+  for (int d = 0; d < count; ++d) {
+    float value = values[d];
+    if (type == "f32") {
+      std::memcpy(to + d * 4, &value, 4);
+    } else if (type == "f16") {
+      auto half = static_cast<_Float16>(value);
+      std::memcpy(to + d * 2, &half, 2);
+    } else if (type == "bf16") {
+      BFloat16 half(value);
+      std::memcpy(to + d * 2, &half, 2);
+    } else if (type == "i8") {
+      float code = std::nearbyint(value / scale);
+      to[d] = static_cast<uint8_t>(
+          static_cast<int8_t>(std::isnan(code) ? -127 : code));
+    } else {
+      to[d] = roundToF8(type, value / scale);
+    }
+  }
+  return scale;
+}
+
+std::vector<double> readHead(const std::string &type, const float *values,
+                             int count) {
+  std::vector<uint8_t> bytes(count * 4);
+  double scale = storeHead(type, values, count, bytes.data());
+  std::vector<double> result(count);
+  for (int d = 0; d < count; ++d) {
+    if (type == "f32") {
+      result[d] = values[d];
+    } else if (type == "f16") {
+      result[d] = static_cast<_Float16>(values[d]);
+    } else if (type == "bf16") {
+      result[d] = BFloat16(values[d]);
+    } else if (type == "i8") {
+      result[d] = static_cast<int8_t>(bytes[d]) * scale;
+    } else {
+      result[d] = fromF8(type, bytes[d]) * scale;
+    }
+  }
+  return result;
 }
 
 Sequence makeSequence(const AttentionShape &shape, int length, int fresh,
@@ -70,7 +108,8 @@ Sequence firstSlots(const AttentionShape &shape, const Sequence &whole,
 
 Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
            int pageSize, unsigned seed)
-    : shape(shape), pageSize(pageSize), keys(0), values(0) {
+    : shape(shape), pageSize(pageSize), keys(0), values(0), keyScales(0),
+      valueScales(0) {
   int pages = 0, longest = 0, slots = 0;
   for (const Sequence &s : sequences) {
     longest = std::max(longest, s.length);
@@ -83,12 +122,15 @@ Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
   if (pageSize)
     slots = (pages + 1) * pageSize;
-  int bytes = elementBytes(shape);
+  int bytes = elementBytes(shape.cacheType);
   int keyWidth = shape.kvHeads * shape.size,
       valueWidth = shape.kvHeads * shape.valueSize;
   keys = Buffer<uint8_t>(static_cast<size_t>(slots) * keyWidth * bytes, 0xff);
   values =
       Buffer<uint8_t>(static_cast<size_t>(slots) * valueWidth * bytes, 0xff);
+  // Codes of 8 bits have no scale but this where nobody stored any.
+  keyScales = Buffer<float>(static_cast<size_t>(slots) * shape.kvHeads, NAN);
+  valueScales = keyScales;
   table.assign(sequences.size() * width, -1);
   begin.push_back(0);
   int nextPage = 0, nextSlot = 0;
@@ -105,12 +147,15 @@ Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
         table[i * width] = nextSlot;
         slot = nextSlot + j;
       }
-      for (int d = 0; d < keyWidth; ++d)
-        put(&keys[(static_cast<size_t>(slot) * keyWidth + d) * bytes],
-            shape.cacheType, s.keys[j * keyWidth + d]);
-      for (int d = 0; d < valueWidth; ++d)
-        put(&values[(static_cast<size_t>(slot) * valueWidth + d) * bytes],
-            shape.cacheType, s.values[j * valueWidth + d]);
+      for (int h = 0; h < shape.kvHeads; ++h) {
+        size_t row = static_cast<size_t>(slot) * shape.kvHeads + h;
+        int from = j * shape.kvHeads + h;
+        keyScales[row] = storeHead(shape.cacheType, &s.keys[from * shape.size],
+                                   shape.size, &keys[row * shape.size * bytes]);
+        valueScales[row] =
+            storeHead(shape.cacheType, &s.values[from * shape.valueSize],
+                      shape.valueSize, &values[row * shape.valueSize * bytes]);
+      }
     }
     nextSlot += s.length;
     length.push_back(s.length);
@@ -136,7 +181,8 @@ static std::string params(const AttentionShape &shape, int pageSize) {
 
 Attention::Attention(const AttentionShape &shape, int pageSize,
                      const std::string &cpu)
-    : shape(shape), pairs(std::string(shape.cacheType) == "bf16" &&
+    : shape(shape), pairs((std::string(shape.cacheType) == "bf16" ||
+                           elementBytes(shape.cacheType) == 1) &&
                           hasFeature(cpu, "avx512bf16")),
       kernel("attention", params(shape, pageSize), cpu),
       merge("attention_merge", params(shape, pageSize), cpu) {}
@@ -162,9 +208,14 @@ Buffer<float> Attention::run(const Step &step, const Buffer<float> &q,
       std::max((step.tokens + shape.tile - 1) / shape.tile, shape.minTiles) *
       int64_t(shape.kvHeads);
   std::vector<const void *> buffers{
-      q.data(),     step.keys.data(), step.values.data(),
-      seq.data(),   begin.data(),     length.data(),
-      table.data(), out.data(),       partials.data()};
+      q.data(),     step.keys.data(), step.values.data(), seq.data(),
+      begin.data(), length.data(),    table.data()};
+  if (elementBytes(shape.cacheType) == 1) {
+    buffers.push_back(step.keyScales.data());
+    buffers.push_back(step.valueScales.data());
+  }
+  buffers.push_back(out.data());
+  buffers.push_back(partials.data());
   std::vector<const void *> mergeBuffers{
       partials.data(), seq.data(), begin.data(), length.data(), out.data()};
   auto call = [&](const CompiledKernel &compiled,
@@ -205,10 +256,11 @@ Reference reference(const AttentionShape &shape, const Sequence &s, int count,
     double top = -INFINITY, sum = 0;
     for (int j = low; j < count; ++j) {
       double dot = 0;
+      std::vector<double> key =
+          readHead(shape.cacheType,
+                   &s.keys[(j * shape.kvHeads + kv) * shape.size], shape.size);
       for (int d = 0; d < shape.size; ++d)
-        dot += query[d] *
-               roundTo(shape.cacheType,
-                       s.keys[(j * shape.kvHeads + kv) * shape.size + d]);
+        dot += query[d] * key[d];
       if (shape.softcap > 0)
         dot = shape.softcap * kLog2E * std::tanh(dot);
       score[j] = dot;
@@ -217,15 +269,17 @@ Reference reference(const AttentionShape &shape, const Sequence &s, int count,
     }
     for (int j = low; j < count; ++j)
       sum += std::exp2(score[j] - top);
-    for (int j = low; j < count; ++j)
+    for (int j = low; j < count; ++j) {
+      std::vector<double> value =
+          readHead(shape.cacheType,
+                   &s.values[(j * shape.kvHeads + kv) * shape.valueSize],
+                   shape.valueSize);
       for (int d = 0; d < shape.valueSize; ++d) {
-        double part =
-            std::exp2(score[j] - top) / sum *
-            roundTo(shape.cacheType,
-                    s.values[(j * shape.kvHeads + kv) * shape.valueSize + d]);
+        double part = std::exp2(score[j] - top) / sum * value[d];
         result.out[h * shape.valueSize + d] += part;
         result.spread[h * shape.valueSize + d] += std::abs(part);
       }
+    }
   }
   return result;
 }

@@ -44,10 +44,16 @@ struct Step {
   int tokens = 0, width = 0, pageSize;
   std::vector<int32_t> seq, begin, length, table;
   Buffer<uint8_t> keys, values;
+  Buffer<float> keyScales, valueScales;
 };
 
-/// `value` as the cache holds it.
-float roundTo(const std::string &type, float value);
+/// `values`, elements of one head, as the cache holds them. Codes are scaled so
+/// that the largest magnitude is about the largest code's; the scale.
+float storeHead(const std::string &type, const float *values, int count,
+                uint8_t *to);
+/// What they are worth.
+std::vector<double> readHead(const std::string &type, const float *values,
+                             int count);
 
 /// An attention kernel for `shape`, compiled for `cpu`.
 class Attention {

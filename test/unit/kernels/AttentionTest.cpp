@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <map>
+#include <sstream>
 
 using namespace llm::test;
 
@@ -17,6 +19,18 @@ static std::vector<std::string> attentionCPUs() {
   if (hasFeature("native", "avx512bf16"))
     cpus.push_back("x86-64-v4");
   return cpus;
+}
+
+/// The kernel for pages of 16, compiled once.
+static const Attention &attentionFor(const AttentionShape &shape,
+                                     const std::string &cpu) {
+  static std::map<std::string, std::unique_ptr<Attention>> kernels;
+  std::ostringstream key;
+  key << shape << shape.headGroups << " " << shape.split << cpu;
+  std::unique_ptr<Attention> &kernel = kernels[key.str()];
+  if (!kernel)
+    kernel = std::make_unique<Attention>(shape, 16, cpu);
+  return *kernel;
 }
 
 static const AttentionShape kShapes[] = {
@@ -31,6 +45,10 @@ static const AttentionShape kShapes[] = {
     {2, 1, 96, 256, 0, 0, "f16"},
     {7, 1, 33, 17, 65, 0, "bf16", 6, 2, 1, 9},
     {1, 1, 256, 3, 300, 0, "f32", 17, 7, 1, 34},
+    {2, 2, 64, 72, 0, 0, "f8E5M2", 4, 2, 2, 3},
+    {6, 2, 64, 64, 0, 0, "i8", 8, 2, 2, 4},
+    {3, 3, 40, 33, 0, 20, "i8", 5, 2, 3, 0},
+    {4, 1, 128, 80, 70, 0, "f8E4M3FN", 6, 2, 1, 8},
 };
 
 TEST(Attention, AgainstDoubleAnyPageSize) {
@@ -49,7 +67,10 @@ TEST(Attention, AgainstDoubleAnyPageSize) {
       if (&shape == &shapes.front())
         pageSizes.insert(pageSizes.end(), {64, 5, 1});
       for (int pageSize : pageSizes) {
-        Attention attention(shape, pageSize, cpu);
+        std::unique_ptr<Attention> other;
+        if (pageSize != 16)
+          other = std::make_unique<Attention>(shape, pageSize, cpu);
+        const Attention &attention = other ? *other : attentionFor(shape, cpu);
         Step step(shape, sequences, pageSize, 3);
         Buffer<float> out = attention.run(step, q);
         EXPECT_TRUE(out == attention.run(step, q, true)) << "split";
@@ -70,7 +91,7 @@ TEST(Attention, RowInvariance) {
   for (const std::string &cpu : attentionCPUs())
     for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
       SCOPED_TRACE(cpu);
-      Attention attention(shape, 16, cpu);
+      const Attention &attention = attentionFor(shape, cpu);
       constexpr int kLength = 321;
       Sequence whole = makeSequence(shape, kLength, kLength, 40);
       int qWidth = shape.queryWidth(), width = shape.outWidth();
@@ -109,7 +130,7 @@ TEST(Attention, DecodeBatches) {
   for (const std::string &cpu : attentionCPUs())
     for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
       SCOPED_TRACE(cpu);
-      Attention attention(shape, 16, cpu);
+      const Attention &attention = attentionFor(shape, cpu);
       std::vector<Sequence> sequences;
       for (int i = 0; i < 12; ++i)
         sequences.push_back(
@@ -140,7 +161,9 @@ TEST(Attention, LaterSlotsStayHidden) {
   for (const std::string &cpu : attentionCPUs())
     for (AttentionShape shape : {AttentionShape{6, 2, 20, 36},
                                  {3, 1, 64, 64, 0, 0, "bf16"},
-                                 {2, 2, 16, 16, 9, 0, "f16"}}) {
+                                 {2, 2, 16, 16, 9, 0, "f16"},
+                                 {3, 1, 64, 48, 0, 0, "i8"},
+                                 {2, 1, 16, 16, 0, 0, "f8E4M3FN"}}) {
       SCOPED_TRACE(cpu);
       shape.tile = 32;
       Attention attention(shape, 16, cpu);
@@ -169,7 +192,7 @@ TEST(Attention, ExtremeValues) {
   // Scores so far apart that one slot has all the weight; so small that all
   // have the same; values near the ends of the range.
   for (const std::string &cpu : attentionCPUs())
-    for (const char *type : {"f32", "bf16"}) {
+    for (const char *type : {"f32", "bf16", "i8"}) {
       SCOPED_TRACE(cpu);
       AttentionShape shape{4, 2, 24, 40, 0, 0, type};
       Attention attention(shape, 16, cpu);

@@ -159,6 +159,30 @@ uint16_t roundToBF16(float value) {
   return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
 }
 
+static const llvm::fltSemantics &semanticsOf(const std::string &type) {
+  return type == "f8E5M2" ? llvm::APFloat::Float8E5M2()
+                          : llvm::APFloat::Float8E4M3FN();
+}
+
+uint8_t roundToF8(const std::string &type, float value) {
+  const llvm::fltSemantics &semantics = semanticsOf(type);
+  llvm::APFloat largest = llvm::APFloat::getLargest(semantics, value < 0);
+  llvm::APFloat number(value);
+  bool losesInfo;
+  number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  if (!number.isFinite() && value == value)
+    number = largest;
+  return static_cast<uint8_t>(number.bitcastToAPInt().getZExtValue());
+}
+
+float fromF8(const std::string &type, uint8_t code) {
+  llvm::APFloat number(semanticsOf(type), llvm::APInt(8, code));
+  bool losesInfo;
+  number.convert(llvm::APFloat::IEEEsingle(),
+                 llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToFloat();
+}
+
 GuardedMemory::GuardedMemory(size_t bytes) : bytes(bytes) {
   auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   size_t inner = (bytes + page - 1) / page * page;

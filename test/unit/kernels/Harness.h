@@ -137,6 +137,10 @@ Buffer<uint8_t> pack(const std::string &weight, const std::string &layout);
 
 /// A 16-bit float stored as bits; LLVM's APFloat does the rounding.
 uint16_t roundToBF16(float value);
+/// The code of f8E4M3FN or f8E5M2 (`type`) for `value`; too large magnitudes
+/// become the largest.
+uint8_t roundToF8(const std::string &type, float value);
+float fromF8(const std::string &type, uint8_t code);
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;

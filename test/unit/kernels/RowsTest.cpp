@@ -127,6 +127,111 @@ TEST(Rows, Append) {
   }
 }
 
+/// The code of `value`, to nearest, ties to even, too large ones the largest.
+static uint8_t referenceCode(const std::string &type, float value) {
+  if (type == "i8")
+    return static_cast<uint8_t>(static_cast<int8_t>(
+        std::nearbyint(std::clamp(value, -127.0f, 127.0f))));
+  return roundToF8(type, value);
+}
+
+TEST(Rows, AppendQuantized) {
+  constexpr int kHeads = 3, kSlots = 10;
+  for (const std::string &cpu : testedCPUs())
+    for (const char *type : {"i8", "f8E4M3FN", "f8E5M2"})
+      for (int size : {1, 37, 64}) {
+        int width = kHeads * size;
+        float largest = std::string(type) == "i8"         ? 127.0f
+                        : std::string(type) == "f8E4M3FN" ? 448.0f
+                                                          : 57344.0f;
+        CompiledKernel kernel("kv_append",
+                              "{" + text("width", width) +
+                                  text("heads", kHeads) +
+                                  "cache_type = " + std::string(type) + "}",
+                              cpu);
+        Buffer<float> x = randomFloats(5 * width, 1, 100);
+        // Numbers of every size; then zeros, and what counts as zero.
+        for (int d = 0; d < width; ++d)
+          x[d] = std::ldexp(x[d], -(d % 24));
+        std::fill(&x[3 * width], &x[0] + 4 * width, 0.0f);
+        for (int d = 0; d < width; ++d)
+          x[4 * width + d] = std::ldexp(x[width + d], -130);
+        Buffer<int32_t> slot = bufferOf<int32_t>({7, 0, 3, 2, 9}),
+                        seq = bufferOf<int32_t>({0, 0, -1, 1, 1});
+        Buffer<uint8_t> plane(kSlots * width, 0x55);
+        Buffer<float> scales(kSlots * kHeads, -77.0f);
+        kernel.call(
+            5, {x.data(), slot.data(), seq.data(), plane.data(), scales.data()},
+            {5}, 0, 5);
+        EXPECT_TRUE(plane.intact());
+        EXPECT_TRUE(scales.intact());
+        for (int s : {7, 0, 3, 2, 9, 1})
+          for (int h = 0; h < kHeads; ++h) {
+            int t = s == 7 ? 0 : s == 0 ? 1 : s == 2 ? 3 : s == 9 ? 4 : -1;
+            float scale = -77, inverse = 0, top = 0;
+            for (int d = 0; t >= 0 && d < size; ++d)
+              top = std::max(top, std::abs(x[t * width + h * size + d]));
+            if (t >= 0)
+              scale = top / largest;
+            if (scale >= 0x1p-120f)
+              inverse = 1 / scale;
+            EXPECT_EQ(scales[s * kHeads + h], scale);
+            for (int d = 0; d < size; ++d) {
+              int want = t < 0
+                             ? 0x55
+                             : referenceCode(type, x[t * width + h * size + d] *
+                                                       inverse);
+              EXPECT_EQ(plane[(s * kHeads + h) * size + d], want)
+                  << cpu << " " << type << " slot " << s << " element " << d;
+            }
+          }
+      }
+}
+
+// One element per head makes its code the largest; these reach all others.
+TEST(Rows, AppendRoundsToEven) {
+  for (const std::string &cpu : testedCPUs())
+    for (const char *type : {"i8", "f8E4M3FN", "f8E5M2"}) {
+      constexpr int kSize = 4099;
+      float largest = std::string(type) == "i8"         ? 127.0f
+                      : std::string(type) == "f8E4M3FN" ? 448.0f
+                                                        : 57344.0f;
+      CompiledKernel kernel("kv_append",
+                            "{" + text("width", kSize) + text("heads", 1) +
+                                "cache_type = " + std::string(type) + "}",
+                            cpu);
+      // A scale of 1: every sixteenth of a code, down to half of the smallest.
+      Buffer<float> x(kSize);
+      for (int d = 0; d < kSize - 1; ++d)
+        x[d] = std::string(type) == "i8"
+                   ? static_cast<float>(d - 2048) / 32
+                   : std::ldexp(static_cast<float>(16 + d % 16) / 16,
+                                (d / 32) % 24 - 18) *
+                         (d & 16 ? -1 : 1);
+      for (int d = 0; d < kSize - 1; ++d)
+        x[d] = std::clamp(x[d], -largest, largest);
+      x[kSize - 1] = largest;
+      Buffer<int32_t> zero(1, 0);
+      Buffer<uint8_t> plane(kSize, 0x55);
+      Buffer<float> scale(1);
+      kernel.call(
+          1, {x.data(), zero.data(), zero.data(), plane.data(), scale.data()},
+          {1}, 0, 1);
+      EXPECT_EQ(scale[0], 1);
+      for (int d = 0; d < kSize; ++d)
+        EXPECT_EQ(plane[d], referenceCode(type, x[d]))
+            << cpu << " " << type << " of " << x[d];
+      // A head with NaN or an infinity has a scale that says so.
+      for (float bad : {NAN, INFINITY}) {
+        x[5] = bad;
+        kernel.call(
+            1, {x.data(), zero.data(), zero.data(), plane.data(), scale.data()},
+            {1}, 0, 1);
+        EXPECT_FALSE(std::isfinite(scale[0]));
+      }
+    }
+}
+
 TEST(Rows, Rope) {
   constexpr int kHeads = 3, kPositions = 40;
   struct {

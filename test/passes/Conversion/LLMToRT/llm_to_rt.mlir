@@ -1,6 +1,7 @@
 // RUN: llm-opt %s --llm-form-dispatches | FileCheck %s --check-prefix=FORM
 // RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt | FileCheck %s
 // RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt --llm-plan-memory | FileCheck %s --check-prefix=PLAN
+// RUN: llm-opt %s --llm-quantize-kv-cache --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=CODES
 
 #span = #llm.span<"m.data", 0, 256, "0123456789abcdef">
 #span32 = #llm.span<"m.data", 256, 32, "0123456789abcdee">
@@ -38,6 +39,16 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK: rt.iteration @generate
 // CHECK-NEXT: rt.call @target
 // CHECK-NEXT: rt.sample
+
+// Codes and their scales are written, and read, together.
+// CODES-DAG: rt.kernel @kv_append_0 family "kv_append" params {cache_type = i8, heads = 1 : i64, width = 8 : i64}
+// CODES-DAG: %[[K:.*]] = rt.buffer state "cache.0.0.k"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : <i8>
+// CODES-DAG: %[[V:.*]] = rt.buffer state "cache.0.0.v"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 1 : i64} : <i8>
+// CODES-DAG: %[[KS:.*]] = rt.buffer state "cache.0.0.k_scale"[<C>] {group = 0 : i64, layer = 0 : i64, plane = 2 : i64} : <f32>
+// CODES-DAG: %[[VS:.*]] = rt.buffer state "cache.0.0.v_scale"[<C>] {group = 0 : i64, layer = 0 : i64, plane = 3 : i64} : <f32>
+// CODES: rt.dispatch @kv_append_0 {{.*}} writes(%[[K]], %[[KS]] :
+// CODES: rt.dispatch @kv_append_0 {{.*}} writes(%[[V]], %[[VS]] :
+// CODES: rt.dispatch @attention_0 {{.*}} reads(%{{[^,]*}}, %[[K]], %[[V]], %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %[[KS]], %[[VS]] :
 
 // Offsets are multiples of 64, the arena is their sum, parts are shared.
 // PLAN: arena_bytes = #rt.expr<ceildiv(T * 32, 64) * 256 + ceildiv(min(T, 8) * ceildiv(B * 16, 256) * 40, 64) * 64 + ceildiv(R * 32, 64) * 64>
