@@ -8,11 +8,30 @@
 #ifndef LLM_BENCHMARKS_KERNELS_MEASURE_H
 #define LLM_BENCHMARKS_KERNELS_MEASURE_H
 
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace llm::bench {
+
+/// A positive number from the command line; ends the program where `text` is
+/// none.
+inline int64_t parseCount(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+    std::fprintf(stderr, "not a positive number: %s\n",
+                 std::string(text).c_str());
+    std::exit(2);
+  }
+  return value;
+}
 
 /// Seconds of one round: the median and the best of many.
 struct Times {

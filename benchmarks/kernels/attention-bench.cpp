@@ -12,6 +12,7 @@
 // four per element of a query and slot that it sees; GB/s of the cache.
 //
 //===----------------------------------------------------------------------===//
+#include "benchmarks/kernels/Measure.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <algorithm>
@@ -172,7 +173,7 @@ int main(int argc, char **argv) {
   if (argc > 2)
     filter = argv[2];
   if (argc > 3)
-    threads = std::max(1, std::atoi(argv[3]));
+    threads = static_cast<int>(llm::bench::parseCount(argv[3]));
   for (const char *type : {"f32", "f16", "bf16", "i8", "f8E4M3FN", "f8E5M2"})
     for (const Shape &shape :
          {Shape{9, 3, 64, type}, Shape{32, 8, 128, type}}) {

@@ -103,7 +103,8 @@ static Format parseFormat(const std::string &name, int64_t k) {
   }
   int bits = name[1] - '0';
   std::string rest = name.substr(2);
-  int64_t group = rest[0] == 'g'          ? std::atoll(rest.c_str() + 1)
+  std::string digits = rest.substr(1, rest.find_last_not_of('z'));
+  int64_t group = rest[0] == 'g'          ? parseCount(digits)
                   : rest.find("row") == 0 ? k
                                           : 32;
   Format format{"kind = \"panel_affine\", " + entry("bits", bits) +
@@ -206,18 +207,17 @@ static void parseArguments(int argc, char **argv) {
     } else if (name == "--filter") {
       options.filter = value;
     } else if (name == "--threads") {
-      options.threads = std::max(1, std::atoi(value.c_str()));
+      options.threads = static_cast<int>(parseCount(value));
     } else if (name == "--cached") {
       options.cached = true;
     } else if (name == "--shape") {
       std::vector<std::string> parts = split(value);
       if (parts.size() == 2)
-        options.shapes.push_back(
-            {std::atoll(parts[0].c_str()), std::atoll(parts[1].c_str())});
+        options.shapes.push_back({parseCount(parts[0]), parseCount(parts[1])});
     } else if (name == "--rows") {
       options.rows.clear();
       for (const std::string &part : split(value))
-        options.rows.push_back(std::max(1LL, std::atoll(part.c_str())));
+        options.rows.push_back(parseCount(part));
     } else if (name == "--format") {
       options.formats = split(value);
     } else {
