@@ -26,6 +26,12 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
 if lit_config.params.get("full", "0") == "1":
     config.available_features.add("full")
+try:
+    for end in os.openpty():
+        os.close(end)
+    config.available_features.add("pseudo-terminal")
+except OSError:  # Some containers have none.
+    pass
 # Where the compiler looks for it (lib/Target/CUDA/Assembler.h).
 toolkits = ["CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"]
 llvm_config.with_system_environment(toolkits)
