@@ -8,8 +8,8 @@
 
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -107,13 +107,14 @@ std::string realDirectory(const std::string &path) {
 /// of another process.
 int ownDescriptor(const std::string &link) {
   std::string name = link.substr(link.rfind('/') + 1);
-  bool number = !name.empty() && name.size() < 8;
-  for (char c : name)
-    number &= std::isdigit(static_cast<unsigned char>(c)) != 0;
+  int descriptor = -1;
+  const char *last = name.data() + name.size();
+  auto [end, error] = std::from_chars(name.data(), last, descriptor);
+  bool number = error == std::errc() && end == last && descriptor >= 0;
   std::string ours = realDirectory("/proc/self/fd");
   if (!number || ours.empty() || realDirectory(directoryOf(link)) != ours)
     return -1;
-  return std::atoi(name.c_str());
+  return descriptor;
 }
 
 } // namespace
@@ -166,11 +167,20 @@ Expected<OutputFile> OutputFile::inPlace(const std::string &name,
 /// `mode` is the old file's; -1 where there is none.
 Expected<OutputFile> OutputFile::beside(const std::string &name,
                                         const std::string &target, int mode) {
-  // Short, for a target whose name is as long as names can be.
+  // Short, for a target whose name is as long as names can be. Remembered
+  // before it exists: mkostemp writes the name where the handler looks, so that
+  // no signal comes between the file and its record.
   std::string temporary = directoryOf(target) + "/.llm-XXXXXX";
-  int descriptor = mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0)
-    return cannotWrite(name, errno);
+  int slot = remember(temporary);
+  char *path =
+      slot < 0 ? temporary.data() : unfinished[static_cast<size_t>(slot)].path;
+  int descriptor = mkostemp(path, O_CLOEXEC);
+  if (descriptor < 0) {
+    Status status = cannotWrite(name, errno);
+    forget(slot);
+    return status;
+  }
+  temporary = path;
   if (mode < 0) {
     mode_t mask = umask(0);
     umask(mask);
@@ -182,10 +192,11 @@ Expected<OutputFile> OutputFile::beside(const std::string &name,
     Status status = cannotWrite(name, errno);
     close(descriptor);
     unlink(temporary.c_str());
+    forget(slot);
     return status;
   }
   OutputFile result(name, target, std::move(temporary), file);
-  result.slot = remember(result.temporary);
+  result.slot = slot;
   return result;
 }
 
