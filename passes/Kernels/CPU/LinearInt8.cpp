@@ -15,7 +15,13 @@
 // take 6 tokens and two registers, which load less. Few tokens take two, for
 // chains enough to hide a dot product's latency.
 //
+// With AVX2 it is instructions that bind. One or two tokens take the whole
+// panel, which is then read in the order in which it lies (half the panel at a
+// time read memory at half the rate); four take one register, or two for long
+// groups.
+//
 //===----------------------------------------------------------------------===//
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Kernels/CPU/Linear.h"
 
 namespace mlir::llm {
@@ -25,6 +31,14 @@ namespace mlir::llm {
 static constexpr int64_t kWideGroup = 128;
 
 namespace {
+/// How unsigned codes and signed inputs are multiplied and summed by fours.
+enum class Dot {
+  VNNI,   ///< one instruction
+  Shorts, ///< codes of up to 4 bits: pairs, several of them added in 16 bits
+  Signs,  ///< codes of 8 bits, less 128: magnitudes times signed inputs
+  Halves, ///< even and odd bytes apart, widened
+};
+
 class Int8Emitter {
 public:
   Int8Emitter(KernelBuilder &kernel, const LinearForm &form,
@@ -48,11 +62,14 @@ private:
   void doTile(Value panel, Value token, int64_t tile);
   Vectors doGroups(const Pass &pass, Value begin, Value end, Vectors acc);
   Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors acc);
-  /// Adds word `word` of a group to the integer sums.
-  Vectors doWord(const Pass &pass, Value line, Value x, Vectors sums);
+  /// Adds `count` words of a group, the first one at `line`, to the sums.
+  Vectors doWords(const Pass &pass, Value line, Value x, int64_t count,
+                  Vectors sums);
+  void doWord(const Pass &pass, Value line, Value x, Vectors &sums);
   /// Integer sums before the first product.
   Vectors firstSums(const Pass &pass, Value scales, Value at);
   Value dot(Value acc, Value weights, Value inputs);
+  Value addPairs(Value acc, Value a, Value b);
   Value call(StringRef name, Type type, ValueRange args);
   Value tokenAt(const Pass &pass, int64_t m, Value g) {
     return e.addi(e.addi(e.muli(pass.token, layout.groups()), g),
@@ -64,16 +81,31 @@ private:
   bool hasFloatZeros() const {
     return layout.zeroType && !layout.zeroType.isUnsignedInteger(8);
   }
+  /// Words whose products are summed in 16 bits before they are widened.
+  int64_t chunkWords() const {
+    if (kind != Dot::Shorts)
+      return 1;
+    int64_t largest = 2 * 127 * ((1 << layout.bits) - 1);
+    return 32767 / largest / (8 / layout.bits);
+  }
 
   const Layout &layout;
   const LinearVariant &variant;
   Emitter e;
   LinearOutput output;
   int64_t width, stride;
-  bool vnni;
+  Dot kind;
   Value codes, tokenScales, offsets, weight;
 };
 } // namespace
+
+static Dot dotKind(const KernelTarget &target, int64_t width, int64_t bits) {
+  if (target.has("avx512vnni") || (width < 16 && target.has("avxvnni")))
+    return Dot::VNNI;
+  if (bits <= 4)
+    return Dot::Shorts;
+  return width < 16 ? Dot::Signs : Dot::Halves;
+}
 
 static SmallVector<Emitter::Buffer>
 int8Buffers(MLIRContext *context, const LinearForm &form, bool single) {
@@ -93,51 +125,86 @@ Int8Emitter::Int8Emitter(KernelBuilder &kernel, const LinearForm &form,
       e(kernel, variant.name,
         int8Buffers(kernel.kernel().getContext(), form, variant.single()), 1),
       output(e, form, 3), width(e.width()), stride(codeRowStride(layout.k)),
-      vnni(kernel.target().has("avx512vnni")), codes(e.buffer(0)),
-      tokenScales(e.buffer(1)), offsets(e.buffer(2)), weight(e.buffer(3)) {}
+      kind(dotKind(kernel.target(), e.width(), layout.bits)),
+      codes(e.buffer(0)), tokenScales(e.buffer(1)), offsets(e.buffer(2)),
+      weight(e.buffer(3)) {}
 
 Value Int8Emitter::call(StringRef name, Type type, ValueRange args) {
   return e.intrinsic(name, type, args);
 }
 
-/// acc + the products of unsigned bytes (of at most `bits` bits) and signed
-/// bytes, four to an i32 lane, exact.
+/// acc + the products of 16-bit neighbours, two to an i32 lane.
+Value Int8Emitter::addPairs(Value acc, Value a, Value b) {
+  StringRef name =
+      width == 16 ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd";
+  return e.addi(acc, call(name, acc.getType(), {a, b}));
+}
+
+/// acc + the products of codes and inputs, four to an i32 lane, exact; with
+/// `Shorts` two to an i16 lane, and no `acc` stands for 0.
 Value Int8Emitter::dot(Value acc, Value weights, Value inputs) {
   auto bytes = VectorType::get({4 * width}, e.getIntegerType(8));
   auto shorts = VectorType::get({2 * width}, e.getIntegerType(16));
   bool wide = width == 16;
-  if (vnni)
+  auto multiply = [&](Value w, Value x) {
+    return call(wide ? "llvm.x86.avx512.pmaddubs.w.512"
+                     : "llvm.x86.avx2.pmadd.ub.sw",
+                shorts, {w, x});
+  };
+  switch (kind) {
+  case Dot::VNNI:
     return call(wide ? "llvm.x86.avx512.vpdpbusd.512"
                      : "llvm.x86.avx512.vpdpbusd.256",
                 acc.getType(),
                 {acc, e.bitcast(weights, bytes), e.bitcast(inputs, bytes)});
-  StringRef pairs =
-      wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd";
-  if (layout.bits <= 4) {
-    // 15 * 127 * 2 stays within 16 bits.
-    Value sums = call(
-        wide ? "llvm.x86.avx512.pmaddubs.w.512" : "llvm.x86.avx2.pmadd.ub.sw",
-        shorts, {e.bitcast(weights, bytes), e.bitcast(inputs, bytes)});
-    return e.addi(
-        acc, call(pairs, acc.getType(), {sums, e.splatInt(1, 2 * width, 16)}));
+  case Dot::Shorts: {
+    Value pairs = multiply(e.bitcast(weights, bytes), e.bitcast(inputs, bytes));
+    return acc ? e.addi(acc, pairs) : pairs;
   }
-  // 255 * 127 * 2 does not: even and odd bytes apart, widened.
-  Value w = e.bitcast(weights, shorts), x = e.bitcast(inputs, shorts);
-  Value eight = e.splatInt(8, 2 * width, 16);
-  Value evenW = arith::AndIOp::create(e, w, e.splatInt(0xff, 2 * width, 16));
-  Value oddW = arith::ShRUIOp::create(e, w, eight);
-  Value evenX =
-      arith::ShRSIOp::create(e, arith::ShLIOp::create(e, x, eight), eight);
-  Value oddX = arith::ShRSIOp::create(e, x, eight);
-  acc = e.addi(acc, call(pairs, acc.getType(), {evenW, evenX}));
-  return e.addi(acc, call(pairs, acc.getType(), {oddW, oddX}));
+  case Dot::Signs: {
+    // 128 * 127 * 2 stays within 16 bits.
+    Value w = e.bitcast(weights, bytes);
+    Value pairs = multiply(
+        math::AbsIOp::create(e, w),
+        call("llvm.x86.avx2.psign.b", bytes, {e.bitcast(inputs, bytes), w}));
+    return addPairs(acc, pairs, e.splatInt(1, 2 * width, 16));
+  }
+  case Dot::Halves: {
+    Value w = e.bitcast(weights, shorts), x = e.bitcast(inputs, shorts);
+    Value eight = e.splatInt(8, 2 * width, 16);
+    Value evenW = arith::AndIOp::create(e, w, e.splatInt(0xff, 2 * width, 16));
+    Value oddW = arith::ShRUIOp::create(e, w, eight);
+    Value evenX =
+        arith::ShRSIOp::create(e, arith::ShLIOp::create(e, x, eight), eight);
+    Value oddX = arith::ShRSIOp::create(e, x, eight);
+    return addPairs(addPairs(acc, evenW, evenX), oddW, oddX);
+  }
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
-Int8Emitter::Vectors Int8Emitter::doWord(const Pass &pass, Value line, Value x,
-                                         Vectors sums) {
+Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
+                                          int64_t count, Vectors sums) {
+  Vectors parts;
+  if (kind == Dot::Shorts)
+    parts.resize(sums.size());
+  else
+    parts = sums;
+  for (int64_t w = 0; w < count; ++w)
+    doWord(pass, e.addi(line, w * kPanelBlock * 4),
+           e.addi(x, w * layout.wordInputs()), parts);
+  if (kind != Dot::Shorts)
+    return parts;
+  Value ones = e.splatInt(1, 2 * width, 16);
+  for (auto [sum, part] : llvm::zip_equal(sums, parts))
+    sum = addPairs(sum, part, ones);
+  return sums;
+}
+
+void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
   int64_t bits = layout.bits, parts = 8 / bits;
   int64_t chains = sums.size() / (pass.tile * pass.vectors);
-  if (!variant.single())
+  if (!variant.single() && (width == 16 || !variant.many()))
     prefetchWeights(e, weight, line, pass.vectors * width * 4);
   Vectors words;
   for (int64_t j = 0; j < pass.vectors; ++j)
@@ -152,6 +219,9 @@ Int8Emitter::Vectors Int8Emitter::doWord(const Pass &pass, Value line, Value x,
             arith::ShRUIOp::create(e, packed, e.splatInt(bits * i, width, 32));
       if (parts > 1)
         packed = arith::AndIOp::create(e, packed, mask);
+      if (kind == Dot::Signs)
+        packed = arith::XOrIOp::create(
+            e, packed, e.splatInt(int32_t(0x80808080), width, 32));
       weights.push_back(packed);
     }
     for (int64_t m = 0; m < pass.tile; ++m) {
@@ -164,23 +234,30 @@ Int8Emitter::Vectors Int8Emitter::doWord(const Pass &pass, Value line, Value x,
       }
     }
   }
-  return sums;
 }
 
 Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
                                             Value g) {
-  // One or two tokens keep a sum per position in the byte, for shorter chains;
+  // Few sums are kept apart by position in the byte, for shorter chains;
   // integer sums are exact in any order.
-  int64_t chains = pass.tile <= 2 ? 8 / layout.bits : 1;
+  bool few = kind == Dot::VNNI && pass.tile * pass.vectors <= 4;
+  int64_t chains = few ? 8 / layout.bits : 1;
   Vectors sums(pass.tile * pass.vectors * chains, e.splatInt(0, width, 32));
-  if (hasFloatZeros())
+  // With `Signs`, zero points are less 128, too.
+  int64_t less = kind == Dot::Signs ? 128 : 0;
+  if (hasFloatZeros() ? !less : !layout.zeroType && less)
     return sums;
   Vectors codesOfZeros;
   if (layout.zeroType)
     for (int64_t j = 0; j < pass.vectors; ++j) {
-      Value raw = e.loadRaw(weight, e.addi(zeros, j * width), width);
-      codesOfZeros.push_back(arith::ExtUIOp::create(
-          e, VectorType::get({width}, e.getI32Type()), raw));
+      Value code = e.splatInt(0, width, 32);
+      if (!hasFloatZeros())
+        code = arith::ExtUIOp::create(
+            e, VectorType::get({width}, e.getI32Type()),
+            e.loadRaw(weight, e.addi(zeros, j * width), width));
+      codesOfZeros.push_back(
+          less ? arith::SubIOp::create(e, code, e.splatInt(less, width, 32))
+               : code);
     }
   for (int64_t m = 0; m < pass.tile; ++m) {
     Value offset = e.broadcast(e.load(offsets, tokenAt(pass, m, g)), width);
@@ -209,23 +286,23 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
   Value lines = e.addi(group, e.muli(pass.column, 4));
   Value x = e.addi(e.muli(pass.token, stride), e.muli(g, layout.groupSize));
 
-  Vectors sums = firstSums(pass, zeros, g);
-  auto wordAt = [&](Value word, Vectors values) {
-    return doWord(pass, e.addi(lines, e.muli(word, kPanelBlock * 4)),
-                  e.addi(x, e.muli(word, perWord)), std::move(values));
+  auto wordsAt = [&](Value word, int64_t count, Vectors values) {
+    return doWords(pass, e.addi(lines, e.muli(word, kPanelBlock * 4)),
+                   e.addi(x, e.muli(word, perWord)), count, std::move(values));
   };
   // Longer bodies than that of a short group end in spilled registers; LLVM
   // unrolls a loop itself.
   constexpr int64_t kUnrolled = 8;
-  int64_t words = (length + perWord - 1) / perWord;
-  int64_t looped = words <= kUnrolled ? 0 : words;
+  int64_t words = (length + perWord - 1) / perWord, chunk = chunkWords();
+  int64_t looped = words <= kUnrolled ? 0 : words / chunk * chunk;
+  Vectors sums = firstSums(pass, zeros, g);
   if (looped)
-    sums = e.loop(e.idx(0), e.idx(looped), 1, sums,
+    sums = e.loop(e.idx(0), e.idx(looped), chunk, sums,
                   [&](Value word, ValueRange values) {
-                    return wordAt(word, Vectors(values));
+                    return wordsAt(word, chunk, Vectors(values));
                   });
-  for (int64_t w = looped; w < words; ++w)
-    sums = wordAt(e.idx(w), sums);
+  for (int64_t w = looped; w < words; w += chunk)
+    sums = wordsAt(e.idx(w), std::min(chunk, words - w), std::move(sums));
 
   Vectors scale, negative;
   for (int64_t j = 0; j < pass.vectors; ++j) {
@@ -259,7 +336,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
 
 int64_t Int8Emitter::vectorsOf(int64_t tile) const {
   if (width < 16)
-    return tile <= 2 ? 2 : 1;
+    return tile <= 2 ? 4 : isWide() ? 2 : 1;
   return tile <= 6 ? 2 : 1;
 }
 

@@ -20,9 +20,12 @@ struct Affine {
   int n, k, bits, groupSize;
   const char *scaleType;
   enum Zeros { None, Codes, Floats } zeros;
+  int onlyCode = -1; ///< of all weights, where not negative
 
   int groups() const { return (k + groupSize - 1) / groupSize; }
   int code(int row, int i) const {
+    if (onlyCode >= 0)
+      return onlyCode;
     return static_cast<int>((row * 7919u + i * 104729u + (row ^ i) * 31u) >>
                             3) &
            ((1 << bits) - 1);

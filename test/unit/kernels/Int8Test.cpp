@@ -148,9 +148,11 @@ static float expected(const Affine &w, const Quantized &in, int t, int row) {
   return chain;
 }
 
-static void checkLinear(const Affine &w, const std::string &cpu, bool hasBias,
+constexpr int kMaxRows = 101;
+
+static void checkLinear(const Affine &w, const std::string &cpu,
+                        const Buffer<float> &x, bool hasBias,
                         bool hasResidual) {
-  constexpr int kMaxRows = 101;
   std::string what = cpu + " " + describe(w);
   Buffer<uint8_t> made =
       pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
@@ -160,7 +162,6 @@ static void checkLinear(const Affine &w, const std::string &cpu, bool hasBias,
   CompiledKernel quantize("quantize_rows",
                           quantizeParams(w.k, w.groupSize, zero), cpu);
   CompiledKernel kernel("linear", linearParams(w, hasBias, hasResidual), cpu);
-  Buffer<float> x = hardRows(kMaxRows, w.k);
   int64_t panels = (w.n + 31) / 32;
   Buffer<float> bias = randomFloats(w.n, 2),
                 residual = randomFloats(kMaxRows * w.n, 3);
@@ -202,14 +203,29 @@ static void checkLinear(const Affine &w, const std::string &cpu, bool hasBias,
 TEST(Int8, LinearAgainstExactSums) {
   for (const std::string &cpu : testedCPUs())
     for (const Affine &w : shapesFor(cpu, kWeights))
-      checkLinear(w, cpu, false, false);
+      checkLinear(w, cpu, hardRows(kMaxRows, w.k), false, false);
 }
 
 TEST(Int8, LinearAddsBiasAndResidual) {
   for (const std::string &cpu : testedCPUs())
     for (auto [bias, residual] :
          {std::pair{true, false}, {false, true}, {true, true}})
-      checkLinear(kWeights[0], cpu, bias, residual);
+      checkLinear(kWeights[0], cpu, hardRows(kMaxRows, kWeights[0].k), bias,
+                  residual);
+}
+
+/// Inputs and weights as far from zero as they can be, all of one sign: the
+/// largest sums that narrow lanes must hold.
+TEST(Int8, LinearOfExtremes) {
+  for (const std::string &cpu : testedCPUs())
+    for (int bits : {2, 4, 8})
+      for (int code : {0, (1 << bits) - 1})
+        for (float input : {1.0f, -1.0f}) {
+          Affine w{33, 136, bits, 128, "f32", Affine::None, code};
+          Buffer<float> x(kMaxRows * w.k, 0);
+          std::fill(x.begin(), x.end(), input);
+          checkLinear(w, cpu, x, false, false);
+        }
 }
 
 /// The whole path against the product in double precision: the error is that
