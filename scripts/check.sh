@@ -70,22 +70,6 @@ docs_check() {
   return $status
 }
 
-# clang-tidy on the sources that differ from the main branch's previous commit,
-# or on all of them.
-tidy() {
-  local files
-  if [ "$1" = all ]; then
-    files=$(git ls-files '*.cpp')
-  else
-    files=$(git diff --name-only --diff-filter=AM HEAD~1 -- '*.cpp' 2>/dev/null | head -n 12)
-  fi
-  files=$(for file in $files; do
-    grep -q "\"file\": \".*/$file\"" $build/compile_commands.json && echo "$file"
-  done)
-  [ -z "$files" ] && return 0
-  echo "$files" | xargs -P 2 -n 1 clang-tidy-22 -p $build --quiet --warnings-as-errors='*'
-}
-
 lit_filter=()
 [ "$level" = quick ] && lit_filter=(--filter-out='slow/')
 [ "$level" = full ] || lit_filter+=(--param=full=0)
@@ -104,10 +88,10 @@ if [ "$level" != quick ]; then
     suite $script $build/venv/bin/python test/conformance/$script.py \
       $build/bin/conformance-runner
   done
-  step tidy-changed tidy changed
+  step tidy-changed scripts/tidy.py $build changed
 fi
 if [ "$level" = full ]; then
-  step tidy-all tidy all
+  step tidy-all scripts/tidy.py $build all
   for script in test/full/*.sh; do
     [ -e "$script" ] && step "$(basename "$script" .sh)" bash "$script"
   done
