@@ -454,7 +454,8 @@ const Element *ElementAnalysis::compute(Value value,
         }
         if (indices.size() < 2)
           return unknown();
-        SymbolicExpr row = indices[indices.size() - 2], column = indices.back();
+        const SymbolicExpr &row = indices[indices.size() - 2],
+                           &column = indices.back();
         // Upper keeps column - row >= k, lower column - row <= k.
         const Element *keep =
             op.getUpper() ? compare(Kind::lessEqual, integer(row + diagonal),

@@ -11,6 +11,8 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <tuple>
+
 using namespace mlir;
 
 namespace llm {
@@ -33,7 +35,7 @@ llvm::ErrorOr<std::shared_ptr<MappedFile>> MappedFile::open(StringRef path) {
   if (!error && status.getSize() != 0)
     file->region = fs::mapped_file_region(*fd, fs::mapped_file_region::readonly,
                                           status.getSize(), 0, error);
-  fs::closeFile(*fd);
+  std::ignore = fs::closeFile(*fd);
   if (error)
     return error;
   return file;

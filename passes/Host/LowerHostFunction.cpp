@@ -57,6 +57,8 @@ static int32_t elementCode(Type type) {
       return isUnsigned ? 10 : 9;
     case 64:
       return isUnsigned ? 12 : 11;
+    default:
+      break;
     }
   return 0;
 }

@@ -28,6 +28,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Host/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -322,7 +323,9 @@ void finish(Child &child) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 2 || argc > 4) {
+  unsigned jobs = 2;
+  if (argc < 2 || argc > 4 ||
+      (argc > 2 && (!llvm::to_integer(argv[2], jobs, 10) || !jobs))) {
     std::cerr << "usage: conformance_runner LIST [JOBS [PROCESSOR]]\n";
     return 2;
   }
@@ -336,7 +339,6 @@ int main(int argc, char **argv) {
     std::getline(fields, job.outputs, '\t');
     cases.push_back(job);
   }
-  size_t jobs = argc > 2 ? std::max(1, std::atoi(argv[2])) : 2;
   StringRef processor = argc > 3 ? argv[3] : "x86-64-v3";
   std::vector<Child> running;
   for (size_t next = 0; next < cases.size() || !running.empty();) {

@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <tuple>
 
 namespace {
 
@@ -32,7 +33,7 @@ struct Directory {
     path = std::string(name);
     write("w.bin", std::string(64, '\1'));
   }
-  ~Directory() { llvm::sys::fs::remove_directories(path); }
+  ~Directory() { std::ignore = llvm::sys::fs::remove_directories(path); }
 
   std::string write(llvm::StringRef file, llvm::StringRef bytes) {
     llvm::SmallString<128> full(path);

@@ -25,6 +25,7 @@
 #include <cstdio>
 #include <set>
 #include <sstream>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -290,7 +291,7 @@ int main(int argc, char **argv) {
   // A reproducer needs the weights that the passes made.
   if (failed(report) && !diagnostics.sawError())
     return reportCrash(options, reproducer);
-  llvm::sys::fs::remove_directories(options.scratch);
+  std::ignore = llvm::sys::fs::remove_directories(options.scratch);
   if (failed(report))
     return kInputAtFault;
   if (options.stopAfter != llm::Stage::Artifact)

@@ -108,9 +108,10 @@ LogicalResult mlir::llm::detail::verifyAxes(Operation *op,
                                             SmallVectorImpl<bool> &named) {
   named.assign(rank, false);
   for (int64_t axis : axes) {
-    if (failed(verifyAxis(op, axis, rank)))
-      return failure();
-    bool &seen = named[*normalizeAxis(axis, rank)];
+    std::optional<int64_t> from0 = normalizeAxis(axis, rank);
+    if (!from0)
+      return verifyAxis(op, axis, rank);
+    bool &seen = named[*from0];
     if (seen)
       return op->emitOpError("axis ") << axis << " is named twice";
     seen = true;

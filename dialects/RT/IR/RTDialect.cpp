@@ -329,7 +329,7 @@ void RangeAttr::print(AsmPrinter &printer) const {
 
 Attribute RangeAttr::parse(AsmParser &parser, Type) {
   StringRef symbol;
-  int64_t low, high;
+  int64_t low = 0, high = 0;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseKeyword(&symbol) ||
       parser.parseComma() || parser.parseInteger(low) || parser.parseComma() ||

@@ -202,14 +202,19 @@ bool Node::sameElements(unsigned i, unsigned j) {
   return same;
 }
 bool Node::hasRank(unsigned i, int64_t min, int64_t max) {
-  int64_t rank = type(in(i)).getRank();
+  Value value = in(i);
+  if (!value) {
+    error() << "input " << i << " is omitted, but required";
+    return false;
+  }
+  int64_t rank = type(value).getRank();
   bool ok = rank >= min && rank <= max;
   if (!ok) {
     InFlightDiagnostic diag = error();
     diag << "input " << i << " must be of rank " << min;
     if (max != min)
       diag << " to " << max;
-    diag << ", got " << in(i).getType();
+    diag << ", got " << value.getType();
   }
   return ok;
 }

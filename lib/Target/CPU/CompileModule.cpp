@@ -200,12 +200,12 @@ static void makeTable(llvm::Module &module, ArrayRef<TableEntry> entries) {
       module, arrayType, true, llvm::GlobalValue::InternalLinkage,
       llvm::ConstantArray::get(arrayType, rows), "llm.entries");
   auto *tableType = llvm::StructType::get(context, {i32, i32, ptr});
-  auto *table = new llvm::GlobalVariable(
-      module, tableType, true, llvm::GlobalValue::ExternalLinkage,
-      llvm::ConstantStruct::get(
-          tableType, {b.getInt32(LLM_KERNEL_ABI_VERSION),
-                      b.getInt32(static_cast<uint32_t>(rows.size())), array}),
-      LLM_KERNEL_TABLE_SYMBOL);
+  llvm::GlobalVariable *table =
+      module.getOrInsertGlobal(LLM_KERNEL_TABLE_SYMBOL, tableType);
+  table->setConstant(true);
+  table->setInitializer(llvm::ConstantStruct::get(
+      tableType, {b.getInt32(LLM_KERNEL_ABI_VERSION),
+                  b.getInt32(static_cast<uint32_t>(rows.size())), array}));
   table->setVisibility(llvm::GlobalValue::DefaultVisibility);
 }
 

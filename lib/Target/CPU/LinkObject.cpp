@@ -14,6 +14,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <tuple>
 
 LLD_HAS_DRIVER(elf)
 
@@ -36,7 +37,7 @@ struct TemporaryDirectory {
   }
   ~TemporaryDirectory() {
     if (!path.empty())
-      fs::remove_directories(path);
+      std::ignore = fs::remove_directories(path);
   }
   std::string file(StringRef name) const { return path + "/" + name.str(); }
 };

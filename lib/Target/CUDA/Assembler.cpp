@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 using namespace mlir;
 
@@ -148,7 +149,7 @@ FailureOr<Cubin> assemble(StringRef assembler, StringRef ptx, StringRef arch,
   llvm::scope_exit cleanUp([&] {
     for (StringRef path : {StringRef(input), StringRef(output), StringRef(log)})
       if (!path.empty())
-        llvm::sys::fs::remove(path);
+        std::ignore = llvm::sys::fs::remove(path);
   });
   int fd = -1;
   std::error_code error;

@@ -97,8 +97,8 @@ rt.program @NAME target "TARGET" symbols ["T"] attributes {llm.model = "NAME", r
     reads(%b, %down, %bias : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
 }
 )";
-  for (auto [from, to] : {std::pair{std::string("NAME"), name},
-                          std::pair{std::string("TARGET"), target}})
+  for (const auto &[from, to] : {std::pair{std::string("NAME"), name},
+                                 std::pair{std::string("TARGET"), target}})
     for (size_t at; (at = text.find(from)) != std::string::npos;)
       text.replace(at, from.size(), to);
   return text;

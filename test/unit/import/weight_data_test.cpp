@@ -13,6 +13,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
+#include <tuple>
+
 using namespace mlir;
 
 namespace {
@@ -28,7 +30,7 @@ protected:
     std::error_code error;
     llvm::raw_fd_ostream(path, error) << "0123456789abcdef";
   }
-  ~WeightDataTest() override { llvm::sys::fs::remove(path); }
+  ~WeightDataTest() override { std::ignore = llvm::sys::fs::remove(path); }
 
   std::vector<int> bytes(const std::string &text, bool verify = false) {
     auto component = dyn_cast_or_null<mlir::llm::ComponentAttr>(

@@ -158,7 +158,7 @@ static void checkLinear(const Affine &w, const std::string &cpu,
       pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
   Buffer<uint8_t> packed(made.size(), 0);
   std::copy(made.begin(), made.end(), packed.begin());
-  int zero = w.zeros == Affine::None ? 1 << (w.bits - 1) : 1;
+  int zero = w.zeros == Affine::None ? static_cast<int>(w.zero(0, 0)) : 1;
   CompiledKernel quantize("quantize_rows",
                           quantizeParams(w.k, w.groupSize, zero), cpu);
   CompiledKernel kernel("linear", linearParams(w, hasBias, hasResidual), cpu);

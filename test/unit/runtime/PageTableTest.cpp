@@ -142,9 +142,8 @@ TEST(BlockTable, RandomHistories) {
       if (!sequence.table.grow(count, copies))
         continue;
       for (BlockTable::Copy copy : copies)
-        for (int i = 0; i < pageSize; ++i)
-          memory[static_cast<size_t>(copy.to * pageSize + i)] =
-              memory[static_cast<size_t>(copy.from * pageSize + i)];
+        std::copy_n(memory.begin() + copy.from * pageSize, pageSize,
+                    memory.begin() + copy.to * pageSize);
       for (int32_t i = 0; i < count; ++i) {
         sequence.contents.push_back(++stamp);
         memory[static_cast<size_t>(sequence.table.physicalSlot(

@@ -401,7 +401,7 @@ TEST(TensorFile, RoundTripsEveryType) {
   for (int type = 1; type <= artifact::U2; ++type) {
     HostTensor tensor;
     tensor.type = static_cast<artifact::ElementType>(type);
-    for (std::vector<int64_t> dims :
+    for (const std::vector<int64_t> &dims :
          {std::vector<int64_t>{}, {0}, {5}, {2, 3, 4}}) {
       tensor.dims = dims;
       int64_t count = 1;
