@@ -48,18 +48,17 @@ public:
 private:
   using Vectors = SmallVector<Value>;
   /// What one pass over k computes: `vectors` registers from output `column` of
-  /// the panel at byte `base`, for `tile` tokens from `token` on.
+  /// `panel`, at byte `base`, for `tile` tokens from `token` on.
   struct Pass {
-    Value base, column, token;
+    Value panel, base, column, token;
     int64_t tile, vectors;
   };
   /// Registers of outputs of a tile.
   int64_t vectorsOf(int64_t tile) const;
-  /// Runs `body` for the registers of outputs that the panel has.
-  void forPasses(Value base, Value token, int64_t tile,
-                 function_ref<void(const Pass &)> body);
+  /// Runs `body(column)` for the panel, `vectors` registers of outputs each.
+  void forColumns(int64_t vectors, function_ref<void(Value)> body);
   /// All of k at once, to the output.
-  void doTile(Value panel, Value token, int64_t tile);
+  void doPass(const Pass &pass);
   Vectors doGroups(const Pass &pass, Value begin, Value end, Vectors acc);
   Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors acc);
   /// Adds `count` words of a group, the first one at `line`, to the sums.
@@ -340,13 +339,10 @@ int64_t Int8Emitter::vectorsOf(int64_t tile) const {
   return tile <= 6 ? 2 : 1;
 }
 
-void Int8Emitter::forPasses(Value base, Value token, int64_t tile,
-                            function_ref<void(const Pass &)> body) {
-  int64_t vectors = vectorsOf(tile);
-  auto pass = [&](Value column) { body({base, column, token, tile, vectors}); };
+void Int8Emitter::forColumns(int64_t vectors, function_ref<void(Value)> body) {
   if (vectors * width == kPanelBlock)
-    return pass(e.idx(0));
-  e.loop(e.idx(0), e.idx(kPanelBlock), vectors * width, pass);
+    return body(e.idx(0));
+  e.loop(e.idx(0), e.idx(kPanelBlock), vectors * width, body);
 }
 
 Int8Emitter::Vectors Int8Emitter::doGroups(const Pass &pass, Value begin,
@@ -356,31 +352,49 @@ Int8Emitter::Vectors Int8Emitter::doGroups(const Pass &pass, Value begin,
   });
 }
 
-void Int8Emitter::doTile(Value panel, Value token, int64_t tile) {
+void Int8Emitter::doPass(const Pass &pass) {
   int64_t whole = layout.k / layout.groupSize;
-  Value base = e.muli(panel, layout.panelBytes());
-  forPasses(base, token, tile, [&](const Pass &pass) {
-    Vectors acc(tile * pass.vectors, e.splat(0, width));
-    if (whole)
-      acc = doGroups(pass, e.idx(0), e.idx(whole), acc);
-    if (whole < layout.groups())
-      acc = doGroup(pass, e.idx(whole), layout.groupLength(whole), acc);
-    Value first = e.addi(e.muli(panel, kPanelBlock), pass.column);
-    for (int64_t m = 0; m < tile; ++m)
-      for (int64_t j = 0; j < pass.vectors; ++j)
-        output.store(acc[m * pass.vectors + j], e.addi(token, m),
-                     e.addi(first, j * width));
-  });
+  Vectors acc(pass.tile * pass.vectors, e.splat(0, width));
+  if (whole)
+    acc = doGroups(pass, e.idx(0), e.idx(whole), acc);
+  if (whole < layout.groups())
+    acc = doGroup(pass, e.idx(whole), layout.groupLength(whole), acc);
+  Value first = e.addi(e.muli(pass.panel, kPanelBlock), pass.column);
+  for (int64_t m = 0; m < pass.tile; ++m)
+    for (int64_t j = 0; j < pass.vectors; ++j)
+      output.store(acc[m * pass.vectors + j], e.addi(pass.token, m),
+                   e.addi(first, j * width));
 }
 
 void Int8Emitter::emit() {
   SmallVector<int64_t> tiles{4, 2, 1};
   if (width == 16)
     tiles.insert(tiles.begin(), variant.many() ? (isWide() ? 6 : 12) : 8);
-  forLinearTiles(e, variant, blockRows(stride, tiles.front()), tiles,
-                 [&](Value panel, Value token, int64_t tile) {
-                   doTile(panel, token, tile);
-                 });
+  // A quarter or half of a panel stays in the first-level cache while all
+  // tokens pass; registers of AVX-512 hold tokens enough to read it anew for
+  // each tile.
+  bool columnsFirst = width < 16 && variant.many();
+  int64_t block = blockRows(stride, tiles.front());
+  forPanels(e, variant, block, [&](Value panel, Value begin, Value end) {
+    Value base = e.muli(panel, layout.panelBytes());
+    auto forTiles = [&](function_ref<void(Value, int64_t)> body) {
+      forTokenTiles(e, variant, begin, end, tiles, body);
+    };
+    if (columnsFirst) {
+      int64_t vectors = vectorsOf(tiles.front());
+      return forColumns(vectors, [&](Value column) {
+        forTiles([&](Value token, int64_t tile) {
+          doPass({panel, base, column, token, tile, vectors});
+        });
+      });
+    }
+    forTiles([&](Value token, int64_t tile) {
+      int64_t vectors = vectorsOf(tile);
+      forColumns(vectors, [&](Value column) {
+        doPass({panel, base, column, token, tile, vectors});
+      });
+    });
+  });
   e.finish();
 }
 
