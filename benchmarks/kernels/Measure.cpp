@@ -124,6 +124,32 @@ __attribute__((target("avx2,fma"))) static void runFMA256() {
   }
 }
 
+// Without VNNI: pairs of bytes multiplied and summed in 16 bits, then added,
+// which is as fast as products of bytes can be.
+__attribute__((target("avx2"))) static void runPairs256() {
+#define LLM_DECLARE_PAIRS(i) __m256i r##i = a, t##i = a;
+#define LLM_PAIRS(i)                                                           \
+  asm volatile("vpmaddubsw %2, %3, %0\n\tvpaddw %0, %1, %1"                    \
+               : "=&x"(t##i), "+x"(r##i)                                       \
+               : "x"(a), "x"(b));
+  __m256i a = _mm256_set1_epi32(0x01010101), b = a;
+  LLM_EIGHT(LLM_DECLARE_PAIRS)
+  for (int64_t i = 0; i < kSteps; ++i) {
+    LLM_EIGHT(LLM_PAIRS) LLM_EIGHT(LLM_PAIRS)
+  }
+}
+
+__attribute__((target("avxvnni"))) static void runAVXVNNI() {
+#define LLM_DECLARE_VNNI(i) __m256i r##i = a;
+#define LLM_AVXVNNI(i)                                                         \
+  asm volatile("%{vex%} vpdpbusd %1, %2, %0" : "+x"(r##i) : "x"(a), "x"(b));
+  __m256i a = _mm256_set1_epi32(0x01010101), b = a;
+  LLM_EIGHT(LLM_DECLARE_VNNI)
+  for (int64_t i = 0; i < kSteps; ++i) {
+    LLM_EIGHT(LLM_AVXVNNI) LLM_EIGHT(LLM_AVXVNNI)
+  }
+}
+
 /// The sum of `count` words, which nobody wants.
 static uint64_t readWords(const uint64_t *words, size_t count) {
   uint64_t sums[32] = {};
@@ -170,8 +196,14 @@ Peaks measurePeaks(int threads) {
     peaks.f32 = measureOps(threads, runFMA256, 16);
   if (__builtin_cpu_supports("avx512vnni"))
     peaks.int8 = measureOps(threads, runVNNI, 128);
+  else if (__builtin_cpu_supports("avxvnni"))
+    peaks.int8 = measureOps(threads, runAVXVNNI, 64);
+  else if (__builtin_cpu_supports("avx2"))
+    peaks.int8 = measureOps(threads, runPairs256, 64);
   if (__builtin_cpu_supports("avx512bf16"))
     peaks.bf16 = measureOps(threads, runBF16, 64);
+  else
+    peaks.bf16 = peaks.f32; // widened
   return peaks;
 }
 

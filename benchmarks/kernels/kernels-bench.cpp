@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // kernels-bench [--mcpu=CPU] [--threads=2] [--filter=TEXT] [--cached]
-//               [--shape=N,K] [--rows=1,4,16,...] [--format=q4g32,bf16,...]
+//               [--limits] [--shape=N,K] [--rows=1,4,16,...]
+//               [--format=q4g32,bf16,...]
 //
 // Generates kernels, runs them on all threads at once and prints the median and
 // the best time, operations a second (two a multiply-add) and bytes of weights
 // a second, each with its part of what the machine does in the same run.
 // Weights rotate through a pool, so that they come from memory where a model's
-// would, unless --cached.
+// would, unless --cached. --limits only measures the machine, and prints JSON.
 //
 //===----------------------------------------------------------------------===//
 #include "benchmarks/kernels/Measure.h"
@@ -31,7 +32,7 @@ namespace {
 struct Options {
   std::string mcpu = "native", filter;
   int threads = 2;
-  bool cached = false;
+  bool cached = false, limits = false;
   std::vector<std::pair<int64_t, int64_t>> shapes;
   std::vector<int64_t> rows{1, 4, 8, 16, 64, 256};
   std::vector<std::string> formats{"f32",    "f16",   "bf16",
@@ -210,6 +211,8 @@ static void parseArguments(int argc, char **argv) {
       options.threads = static_cast<int>(parseCount(value));
     } else if (name == "--cached") {
       options.cached = true;
+    } else if (name == "--limits") {
+      options.limits = true;
     } else if (name == "--shape") {
       std::vector<std::string> parts = split(value);
       if (parts.size() == 2)
@@ -230,6 +233,11 @@ static void parseArguments(int argc, char **argv) {
 int main(int argc, char **argv) {
   parseArguments(argc, argv);
   peaks = measurePeaks(options.threads);
+  if (options.limits) {
+    printf("{\"read\": %.0f, \"f32\": %.0f, \"int8\": %.0f, \"bf16\": %.0f}\n",
+           peaks.readBytes, peaks.f32, peaks.int8, peaks.bf16);
+    return 0;
+  }
   printf("peaks of %d threads: read %.1f GB/s, f32 %.0f, int8 %.0f, bf16 %.0f "
          "GOP/s\n",
          options.threads, peaks.readBytes * 1e-9, peaks.f32 * 1e-9,

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Measures this compiler and its peers on the same models, interleaved.
+
+    benchmarks/compare.py [--models smollm2,tinyllama] [--rounds 5] [--threads 2]
+                          [--engines ours,llama.cpp,onnxruntime-genai,openvino-genai]
+                          [--output benchmarks/results/NAME.json]
+
+Sets up the peers (benchmarks/peers/setup.sh) and makes the models in
+build/peers, once: SmolLM2-135M-Instruct, which `make demo` exports, and a random
+model of TinyLlama-1.1B's shape. Each has 4-bit weights: ours is the w4a8 recipe,
+llama.cpp's is Q4_0 throughout (the type that it repacks for speed), that of
+onnxruntime-genai comes from its own model builder (int4), OpenVINO GenAI reads
+llama.cpp's file.
+
+A round runs every engine and case once, one process at a time. The table gives
+the medians over rounds, their lowest and highest, and our median over the
+peer's. The limits of the machine are measured in each round, too
+(kernels-bench --limits): the rate at which memory is read, and the most
+multiply-adds a second.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / "build/peers"
+PYTHON = PEERS / "venv/bin/python"
+LLAMA = PEERS / "llama.cpp/bin"
+# name: (tokens of each prompt, generated tokens, sequences)
+CASES = {"prefill 512, decode": (512, 64, 1), "4 sequences": (32, 32, 4), "16 sequences": (32, 32, 16)}
+ENGINES = ["ours", "llama.cpp", "onnxruntime-genai", "openvino-genai"]
+
+
+def run(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    if done.returncode:
+        sys.exit(f"compare.py: error: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+# Models -----------------------------------------------------------------------
+
+
+def once(target, make):
+    """Makes `target` aside and moves it, where it is not there yet."""
+    if not target.exists():
+        print(f"making {target.relative_to(ROOT)}", flush=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        make(part)
+        part.rename(target)
+    return target
+
+
+def source_gguf(model):
+    if model == "smollm2":
+        return Path(run(ROOT / "models/fetch_smollm2.sh", ROOT / "build/venv").strip())
+    return once(PEERS / model / "f16.gguf", lambda path: run(PYTHON, ROOT / "benchmarks/peers/random_llama.py", path))
+
+
+def prepare(model, engine):
+    """The file or directory that `engine` runs."""
+    directory, source = PEERS / model, source_gguf(model)
+    onnx = ROOT / "build/models/smollm2"
+    if model != "smollm2":
+        onnx = once(directory / "onnx", lambda path: run(ROOT / "build/venv/bin/python",
+                                                         ROOT / "models/export_gguf.py", source, path))
+    if engine == "ours":
+        # Always anew: it is what is measured.
+        run(ROOT / "build/bin/llm-compile", onnx, "-o", directory / "w4a8.llmx", "--recipe=w4a8")
+        return directory / "w4a8.llmx"
+    if engine in ("llama.cpp", "openvino-genai"):
+        return once(directory / "q4_0.gguf", lambda path: run(LLAMA / "llama-quantize", "--allow-requantize", "--pure",
+                                                              source, path, "Q4_0"))
+    hf = once(directory / "hf", lambda path: run(ROOT / "build/venv/bin/python",
+                                                 ROOT / "benchmarks/peers/hf_directory.py", source, path))
+    return once(directory / "genai", lambda path: run(PYTHON, "-m", "onnxruntime_genai.models.builder", "-i", hf, "-o",
+                                                      path, "-p", "int4", "-e", "cpu", "-c", directory / "cache",
+                                                      "--extra_options", "int4_accuracy_level=4"))
+
+
+# Measuring --------------------------------------------------------------------
+
+
+def measure(engine, model, case, threads):
+    """{"prefill": tokens/s, "decode": tokens/s}, or None where it cannot."""
+    prompt, gen, batch = CASES[case]
+    if engine == "ours":
+        line = json.loads(run(ROOT / "build/bin/llm-run", "bench", model, "--prompt-tokens", prompt, "--gen-tokens", gen,
+                              "--batch", batch, "--threads", threads, "--json"))
+        line = line[0] if isinstance(line, list) else line
+        return {"prefill": line["prefill_tokens_per_s"], "decode": line["decode_tokens_per_s"]}
+    if engine == "llama.cpp":
+        text = run(LLAMA / "llama-batched-bench", "-m", model, "-c", batch * (prompt + gen) + 64, "-b", 2048, "-ub", 512,
+                   "-npp", prompt, "-ntg", gen, "-npl", batch, "-t", threads, "-tb", threads, "--output-format", "jsonl")
+        line = next(json.loads(part) for part in text.splitlines() if part.startswith("{"))
+        return {"prefill": line["speed_pp"], "decode": line["speed_tg"]}
+    if engine == "openvino-genai" and batch > 1:
+        return None
+    return json.loads(run(PYTHON, ROOT / "benchmarks/peers/run_peer.py", engine, model, prompt, gen, batch,
+                          threads).splitlines()[-1])
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def summary(values):
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values), "all": values}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measures this compiler and its peers, interleaved.")
+    parser.add_argument("--models", default="smollm2,tinyllama")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count()))
+    parser.add_argument("--output", type=Path, help="JSON; a table with the suffix .md goes beside it")
+    args = parser.parse_args()
+    engines, models = args.engines.split(","), args.models.split(",")
+    run(ROOT / "benchmarks/peers/setup.sh", PEERS)
+    run("ninja", "-C", ROOT / "build", "kernels-bench", "llm-run", "llm-compile")
+
+    results, limits = {}, {}
+    files = {(model, engine): prepare(model, engine) for model in models for engine in engines}
+    for round in range(args.rounds):
+        for name, value in json.loads(run(ROOT / "build/bin/kernels-bench", "--limits",
+                                          f"--threads={args.threads}")).items():
+            limits.setdefault(name, []).append(value)
+        for (model, engine), file in files.items():
+            for case in CASES:
+                found = measure(engine, file, case, args.threads)
+                for phase, value in (found or {}).items():
+                    results.setdefault(model, {}).setdefault(case, {}).setdefault(phase, {}).setdefault(
+                        engine, []).append(value)
+        print(f"round {round + 1} of {args.rounds} done", flush=True)
+
+    report = {
+        "date": time.strftime("%Y-%m-%d"), "commit": run("git", "rev-parse", "--short", "HEAD", cwd=ROOT).strip(),
+        "processor": processor(), "threads": args.threads, "rounds": args.rounds,
+        "limits": {name: summary(values) for name, values in limits.items()},
+        "results": {m: {c: {p: {e: summary(v) for e, v in es.items()} for p, es in ps.items()} for c, ps in cs.items()}
+                    for m, cs in results.items()},
+    }
+    table = markdown(report, engines)
+    print(table)
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        args.output.write_text(json.dumps(report, indent=1) + "\n")
+        args.output.with_suffix(".md").write_text(table + "\n")
+
+
+def markdown(report, engines):
+    limit = {name: value["median"] for name, value in report["limits"].items()}
+    lines = [
+        f"{report['processor']}, {report['threads']} threads, {report['date']}, commit {report['commit']}; medians of "
+        f"{report['rounds']} interleaved rounds, lowest and highest in brackets; tokens/s. Read {limit['read'] / 1e9:.1f} "
+        f"GB/s, f32 {limit['f32'] / 1e9:.0f}, int8 {limit['int8'] / 1e9:.0f}, bf16 {limit['bf16'] / 1e9:.0f} GOP/s.",
+        "", "| model | case | phase | " + " | ".join(engines) + " |", "|---" * (3 + len(engines)) + "|",
+    ]
+    for model, cases in report["results"].items():
+        for case, phases in cases.items():
+            for phase, found in phases.items():
+                row = []
+                for engine in engines:
+                    if engine not in found:
+                        row.append("–")
+                        continue
+                    value = found[engine]
+                    text = f"{value['median']:.0f} ({value['lowest']:.0f}–{value['highest']:.0f})"
+                    if engine != "ours" and "ours" in found:
+                        text += f", ours {found['ours']['median'] / value['median']:.2f} ×"
+                    row.append(text)
+                lines.append(f"| {model} | {case} | {phase} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
