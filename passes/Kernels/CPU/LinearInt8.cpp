@@ -203,7 +203,9 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
 void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
   int64_t bits = layout.bits, parts = 8 / bits;
   int64_t chains = sums.size() / (pass.tile * pass.vectors);
-  if (!variant.single() && (width == 16 || !variant.many()))
+  // With AVX2 one token gains by it, too, and many tokens find a panel that has
+  // been fetched.
+  if (width == 16 ? !variant.single() : !variant.many())
     prefetchWeights(e, weight, line, pass.vectors * width * 4);
   Vectors words;
   for (int64_t j = 0; j < pass.vectors; ++j)
