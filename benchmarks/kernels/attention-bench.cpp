@@ -12,7 +12,7 @@
 // four per element of a query and slot that it sees; GB/s of the cache.
 //
 //===----------------------------------------------------------------------===//
-#include "benchmarks/kernels/Measure.h"
+#include "benchmarks/kernels/Arguments.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <algorithm>

@@ -16,8 +16,9 @@
 // would, unless --cached. --limits only measures the machine, and prints JSON.
 //
 //===----------------------------------------------------------------------===//
-#include "benchmarks/kernels/Measure.h"
+#include "benchmarks/kernels/Arguments.h"
 #include "passes/Kernels/Layouts.h"
+#include "runtime/core/MachineLimits.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 
 using namespace llm::test;
 using namespace llm::bench;
+using namespace llm::runtime;
 
 namespace {
 struct Options {
@@ -42,7 +44,7 @@ struct Options {
 } // namespace
 
 static Options options;
-static Peaks peaks;
+static MachineLimits peaks;
 
 static void report(const std::string &name, double bytes, double ops,
                    double peak, const std::function<void(int, int)> &work) {
@@ -232,7 +234,7 @@ static void parseArguments(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   parseArguments(argc, argv);
-  peaks = measurePeaks(options.threads);
+  peaks = measureLimits(options.threads);
   if (options.limits) {
     printf("{\"read\": %.0f, \"f32\": %.0f, \"int8\": %.0f, \"bf16\": %.0f}\n",
            peaks.readBytes, peaks.f32, peaks.int8, peaks.bf16);

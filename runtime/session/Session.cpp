@@ -259,6 +259,7 @@ Status Session::step(const RowCallback &row) {
   int64_t *times = nullptr;
   if (recorded) {
     recorded->plan = plan;
+    recorded->program = &program->description();
     recorded->nanoseconds.assign(plan->calls().size(), 0);
     times = recorded->nanoseconds.data();
   }

@@ -107,6 +107,7 @@ public:
   /// Time of each dispatch of the last step.
   struct Profile {
     const Plan *plan = nullptr;
+    const artifact::Program *program = nullptr; ///< of the plan
     std::vector<int64_t> nanoseconds;
   };
   /// Starts or ends the recording; null while off.

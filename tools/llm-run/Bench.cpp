@@ -70,7 +70,7 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
   auto step = [&](const char *phase) -> Status {
     LLM_RETURN_IF_ERROR(session.step(onRow));
     if (profile)
-      profile->add(phase, *session.profile());
+      profile->add(phase, *session.profile(), session.manifest());
     return Status::success();
   };
   for (int64_t i = 0; i < batch; ++i) {
@@ -152,8 +152,14 @@ Status benchBatch(const BenchOptions &options,
     line["decode_tokens_per_s"] = decode;
     line["ttft_ms"] = 1e3 * figures.firstTokenSeconds;
     line["peak_rss_bytes"] = peak;
-    if (options.profile)
-      line["profile"] = Json::parse(profile->json());
+    if (options.profile) {
+      if (const auto &limits = profile->machineLimits())
+        line["limits"] = {{"read_bytes_per_s", limits->readBytes},
+                          {"f32_operations_per_s", limits->f32},
+                          {"int8_operations_per_s", limits->int8},
+                          {"bf16_operations_per_s", limits->bf16}};
+      line["profile"] = profile->json();
+    }
     lines.push_back(std::move(line));
     return Status::success();
   }
@@ -183,13 +189,20 @@ Status benchAction(const BenchOptions &options) {
     LLM_ASSIGN_OR_RETURN(OutputFile created, OutputFile::create(options.trace));
     file.emplace(std::move(created));
   }
+  std::optional<MachineLimits> limits;
+  if (options.profile) {
+    LLM_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                         createSession(options, artifact, 1));
+    if (session->device() == "cpu")
+      limits = measureLimits(session->threads());
+  }
   std::string events;
   // Nothing is printed where a batch or the trace fails.
   std::vector<Json> lines;
   for (int64_t batch : options.batches) {
     std::unique_ptr<Profile> profile;
     if (options.profile || traced)
-      profile = std::make_unique<Profile>(batch, traced);
+      profile = std::make_unique<Profile>(batch, traced, limits);
     LLM_RETURN_IF_ERROR(
         benchBatch(options, artifact, batch, profile.get(), lines));
     if (cancelled())
@@ -230,7 +243,8 @@ void addBench(CLI::App &app, Action &action) {
       ->check(CLI::Range(1, 65536))
       ->type_name("N,...");
   command->add_flag("--profile", options->profile,
-                    "add the time of each kernel family");
+                    "add the time of each kernel, with its rates and the "
+                    "machine's limits");
   command
       ->add_option("--trace", options->trace,
                    "write every dispatch in the trace event format of Chrome")

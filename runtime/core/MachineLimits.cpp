@@ -1,23 +1,25 @@
-//===- Measure.cpp - Timing of kernels, and what the machine can do -------===//
+//===- MachineLimits.cpp - What this machine can do at most ---------------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "benchmarks/kernels/Measure.h"
+#include "runtime/core/MachineLimits.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
-#include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <thread>
 #include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
-namespace llm::bench {
+namespace llm::runtime {
 
 static double cpuSeconds() {
   timespec now;
@@ -78,6 +80,7 @@ Times measure(int threads, double seconds,
 // Peaks
 //===----------------------------------------------------------------------===//
 
+#if defined(__x86_64__)
 // Sixteen chains hide the latency; assembly, so that none is folded away.
 #define LLM_SIXTEEN(X)                                                         \
   X(0)                                                                         \
@@ -150,6 +153,8 @@ __attribute__((target("avxvnni"))) static void runAVXVNNI() {
   }
 }
 
+#endif
+
 /// The sum of `count` words, which nobody wants.
 static uint64_t readWords(const uint64_t *words, size_t count) {
   uint64_t sums[32] = {};
@@ -181,30 +186,35 @@ static double measureRead(int threads) {
   return static_cast<double>(each) * threads / times.median;
 }
 
+#if defined(__x86_64__)
 static double measureOps(int threads, void (*loop)(), double opsPerStep) {
   Times times = measure(threads, 0.2, [&](int, int) { loop(); });
   return threads * static_cast<double>(kSteps) * 16 * opsPerStep / times.median;
 }
 
-Peaks measurePeaks(int threads) {
-  Peaks peaks;
-  peaks.readBytes = measureRead(threads);
+#endif
+
+MachineLimits measureLimits(int threads) {
+  MachineLimits limits;
+  limits.readBytes = measureRead(threads);
+#if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f"))
-    peaks.f32 = measureOps(threads, runFMA512, 32);
+    limits.f32 = measureOps(threads, runFMA512, 32);
   else if (__builtin_cpu_supports("fma"))
-    peaks.f32 = measureOps(threads, runFMA256, 16);
+    limits.f32 = measureOps(threads, runFMA256, 16);
   if (__builtin_cpu_supports("avx512vnni"))
-    peaks.int8 = measureOps(threads, runVNNI, 128);
+    limits.int8 = measureOps(threads, runVNNI, 128);
   else if (__builtin_cpu_supports("avxvnni"))
-    peaks.int8 = measureOps(threads, runAVXVNNI, 64);
+    limits.int8 = measureOps(threads, runAVXVNNI, 64);
   else if (__builtin_cpu_supports("avx2"))
-    peaks.int8 = measureOps(threads, runPairs256, 64);
+    limits.int8 = measureOps(threads, runPairs256, 64);
   if (__builtin_cpu_supports("avx512bf16"))
-    peaks.bf16 = measureOps(threads, runBF16, 64);
+    limits.bf16 = measureOps(threads, runBF16, 64);
   else
-    peaks.bf16 = peaks.f32; // widened
-  return peaks;
+    limits.bf16 = limits.f32; // widened
+#endif
+  return limits;
 }
 
-} // namespace llm::bench
+} // namespace llm::runtime
