@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/kvcache/PageTable.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
