@@ -37,7 +37,7 @@ suite() {
   "$@" >"$log" 2>&1
   local status=$?
   local good bad
-  good=$(sed -nE 's/^ *Passed +: ([0-9]+).*/\1/p; s/^([0-9]+) passed, [0-9]+ failed.*/\1/p' "$log" | tail -n 1)
+  good=$(sed -nE 's/^ *Passed *: ([0-9]+).*/\1/p; s/^([0-9]+) passed, [0-9]+ failed.*/\1/p' "$log" | tail -n 1)
   bad=$(sed -nE 's/^ *(Failed|Unresolved|Timed Out|Unexpectedly Passed) *: ([0-9]+).*/\2/p; s/^[0-9]+ passed, ([0-9]+) failed.*/\1/p' "$log" | awk '{ sum += $1 } END { print sum + 0 }')
   good=${good:-0}
   bad=${bad:-0}

@@ -32,6 +32,8 @@ REFUSED = [
     r"is not a tensor; only tensors are supported",
     r"so the rank of the result is not known",
     r"only a constant axis is supported",
+    r"only constant axes are supported",
+    r"has rows of type '.*'; only static ones are supported",
     r"only supported for causal attention",
 ]
 
