@@ -358,7 +358,8 @@ def integer_products(rng):
     codes = rng.integers(0, 256, (2, 3, 8)).astype(np.uint8)
     for name, matrix in [
         ("u8", rng.integers(0, 256, (8, 4)).astype(np.uint8)),
-        ("s8", rng.integers(-128, 128, (8, 4)).astype(np.int8)),
+        # Without VNNI, onnxruntime adds two such products in 16 bits, saturating.
+        ("s8", rng.integers(-64, 64, (8, 4)).astype(np.int8)),
     ]:
         zeros = matrix[0].copy()
         for columns in (False, True):
