@@ -172,41 +172,60 @@ RankedTensorType Node::type(Value value) {
 ArrayRef<int64_t> Node::shape(Value value) { return type(value).getShape(); }
 Type Node::element(Value value) { return type(value).getElementType(); }
 
-static bool check(Node &n, unsigned i, bool ok, StringRef expected) {
+/// Input `i`; null, with an error, where it is omitted.
+static Value required(Node &n, unsigned i) {
+  Value value = n.in(i);
+  if (!value)
+    n.error() << "input " << i << " is omitted, but required";
+  return value;
+}
+
+/// Whether input `i` is there and has elements that `holds` for.
+static bool check(Node &n, unsigned i, function_ref<bool(Type)> holds,
+                  StringRef expected) {
+  Value value = required(n, i);
+  if (!value)
+    return false;
+  bool ok = holds(Node::element(value));
   if (!ok)
     n.error() << "input " << i << " must be of " << expected << ", got "
-              << n.in(i).getType();
+              << value.getType();
   return ok;
 }
 
 bool Node::isFloat(unsigned i) {
-  return check(*this, i, isa<FloatType>(element(in(i))), "a float type");
+  return check(
+      *this, i, [](Type type) { return isa<FloatType>(type); }, "a float type");
 }
 bool Node::isInteger(unsigned i) {
-  Type type = element(in(i));
-  return check(*this, i, type.isInteger() && !type.isInteger(1),
-               "an integer type");
+  return check(
+      *this, i,
+      [](Type type) { return type.isInteger() && !type.isInteger(1); },
+      "an integer type");
 }
 bool Node::isNumeric(unsigned i) {
-  return check(*this, i, !element(in(i)).isInteger(1), "a numeric type");
+  return check(
+      *this, i, [](Type type) { return !type.isInteger(1); }, "a numeric type");
 }
 bool Node::isBool(unsigned i) {
-  return check(*this, i, element(in(i)).isInteger(1), "bool");
+  return check(*this, i, [](Type type) { return type.isInteger(1); }, "bool");
 }
 bool Node::sameElements(unsigned i, unsigned j) {
-  bool same = element(in(i)) == element(in(j));
+  Value first = required(*this, i);
+  Value second = first ? required(*this, j) : Value();
+  if (!second)
+    return false;
+  bool same = element(first) == element(second);
   if (!same)
     error() << "inputs " << i << " and " << j
-            << " must have one element type, got " << in(i).getType() << " and "
-            << in(j).getType();
+            << " must have one element type, got " << first.getType() << " and "
+            << second.getType();
   return same;
 }
 bool Node::hasRank(unsigned i, int64_t min, int64_t max) {
-  Value value = in(i);
-  if (!value) {
-    error() << "input " << i << " is omitted, but required";
+  Value value = required(*this, i);
+  if (!value)
     return false;
-  }
   int64_t rank = type(value).getRank();
   bool ok = rank >= min && rank <= max;
   if (!ok) {
