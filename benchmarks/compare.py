@@ -68,6 +68,7 @@ def source_gguf(model):
 def prepare(model, engine):
     """The file or directory that `engine` runs."""
     directory, source = PEERS / model, source_gguf(model)
+    directory.mkdir(parents=True, exist_ok=True)
     onnx = ROOT / "build/models/smollm2"
     if model != "smollm2":
         onnx = once(directory / "onnx", lambda path: run(ROOT / "build/venv/bin/python",
