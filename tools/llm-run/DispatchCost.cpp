@@ -29,14 +29,17 @@ public:
   DispatchCost cost() const {
     const std::string &family = call.kernel->family();
     DispatchCost result;
+    // A family is a name that the file gives: nothing is taken for granted.
+    if (outputs() >= call.bytes.size())
+      return result;
     if (family == "attention")
-      return attention();
+      return isAttention() ? attention() : result;
     if (family == "gather_rows" || family == "attention_merge") {
       // What is read is what is written, or little more.
       result.bytes = 2 * static_cast<double>(call.bytes[outputs()]);
       return result;
     }
-    if (family == "linear")
+    if (family == "linear" && !call.sizes.empty())
       result = linear();
     for (size_t i = 0; i < call.bytes.size(); ++i)
       result.bytes += bytesOf(i);
@@ -104,16 +107,27 @@ private:
     return result;
   }
 
+  enum Operand { Q, K, V, Sequence, Begin, Length };
+
+  /// Whether the operands are those of the family.
+  bool isAttention() const {
+    auto sequences = static_cast<uint64_t>(symbols[Symbols::S]);
+    return outputs() > Length &&
+           buffer(K).lifetime() == artifact::Buffer::STATE &&
+           call.bytes[Begin] >= 4 * (sequences + 1) &&
+           call.bytes[Length] >= 4 * sequences;
+  }
+
   /// A slot of the cache is read once for each sequence that sees it; a query
   /// meets the slots up to its own, in its window.
   DispatchCost attention() const {
-    enum Operand { Q, K, V, Sequence, Begin, Length };
     const auto *begin = static_cast<const int32_t *>(call.buffers[Begin]);
     const auto *length = static_cast<const int32_t *>(call.buffers[Length]);
     auto window = static_cast<int64_t>(group(K).window());
     double slots = 0, pairs = 0;
     for (int64_t s = 0; s < symbols[Symbols::S]; ++s) {
-      int64_t queries = begin[s + 1] - begin[s];
+      int64_t queries = std::clamp<int64_t>(int64_t(begin[s + 1]) - begin[s], 0,
+                                            symbols[Symbols::T]);
       int64_t first = length[s] - queries;
       for (int64_t q = 0; q < queries; ++q)
         pairs += static_cast<double>(window ? std::min(window, first + q + 1)
