@@ -123,14 +123,20 @@ void forLinearTiles(Emitter &e, const LinearVariant &variant, int64_t block,
   });
 }
 
-void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count) {
+int64_t prefetchDistance(int64_t period) {
+  return period > kPrefetchBytes ? kPrefetchBytes
+                                 : llvm::alignTo(kPrefetchBytes, period);
+}
+
+void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count,
+                     int64_t distance) {
   auto type = cast<MemRefType>(weight.getType());
   int64_t perByte = type.getElementTypeBitWidth() / 8;
   // Clamped to the buffer: an address past it must not be formed.
   int64_t last = type.getDimSize(0) - count;
   if (last < 0)
     return;
-  Value ahead = e.mini(e.addi(at, kPrefetchBytes / perByte), e.idx(last));
+  Value ahead = e.mini(e.addi(at, distance / perByte), e.idx(last));
   for (int64_t byte = 0; byte < count * perByte; byte += 64)
     memref::PrefetchOp::create(
         e, weight, ValueRange{e.addi(ahead, byte / perByte)},

@@ -71,10 +71,16 @@ void forLinearTiles(Emitter &e, const LinearVariant &variant, int64_t block,
 /// Tokens of the tiles of dense weights, largest first.
 SmallVector<int64_t> denseTiles(const Emitter &e, const LinearVariant &variant);
 
-/// Prefetches weights some way ahead of the `count` elements at `at`: where a
-/// tile of tokens, or unpacking, fills the window in which the processor would
-/// find the next loads by itself. One token streams faster without.
-void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count);
+/// How far ahead of their use weights are fetched, in bytes: whole periods of
+/// what a loop reads, so that what reads some of its lines fetches the same of
+/// a later one.
+int64_t prefetchDistance(int64_t period = 1);
+/// Prefetches weights `distance` bytes ahead of the `count` elements at `at`:
+/// where a tile of tokens, or unpacking, fills the window in which the
+/// processor would find the next loads by itself. One token streams faster
+/// without.
+void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count,
+                     int64_t distance = prefetchDistance());
 
 /// The functions of a linear over panel_affine, from f32 and from what
 /// quantize_rows writes; and over panel_pairs, from f32 and from rows of bf16.

@@ -74,6 +74,13 @@ private:
     return e.addi(e.addi(e.muli(pass.token, layout.groups()), g),
                   m * layout.groups());
   }
+  /// With AVX2 one token gains by it, too, and many tokens find a panel that
+  /// has been fetched.
+  void prefetch(Value at, int64_t count) {
+    if (width == 16 ? !variant.single() : !variant.many())
+      prefetchWeights(e, weight, at, count,
+                      prefetchDistance(layout.groupBytes(layout.groupSize)));
+  }
   bool isWide() const {
     return std::min(layout.groupSize, layout.k) >= kWideGroup;
   }
@@ -203,10 +210,7 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
 void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
   int64_t bits = layout.bits, parts = 8 / bits;
   int64_t chains = sums.size() / (pass.tile * pass.vectors);
-  // With AVX2 one token gains by it, too, and many tokens find a panel that has
-  // been fetched.
-  if (width == 16 ? !variant.single() : !variant.many())
-    prefetchWeights(e, weight, line, pass.vectors * width * 4);
+  prefetch(line, pass.vectors * width * 4);
   Vectors words;
   for (int64_t j = 0; j < pass.vectors; ++j)
     words.push_back(e.loadVecAs(e.getI32Type(), weight,
@@ -304,6 +308,9 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
                   });
   for (int64_t w = looped; w < words; w += chunk)
     sums = wordsAt(e.idx(w), std::min(chunk, words - w), std::move(sums));
+
+  // What follows the codes, too: one line that is missing holds up a group.
+  prefetch(e.addi(group, scalesAt), layout.groupBytes(length) - scalesAt);
 
   Vectors scale, negative;
   for (int64_t j = 0; j < pass.vectors; ++j) {
