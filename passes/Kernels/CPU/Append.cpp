@@ -4,9 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Kernels/CPU/Emitter.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/Kernels/CPU/Quantize.h"
 
 #include <cmath>
 
@@ -63,44 +61,6 @@ static Value toSmallFloat(Emitter &e, Value x, const SmallFloat &format) {
   return arith::OrIOp::create(e, code, sign);
 }
 
-/// f32 lanes as integers in [-127, 127] (i32), ties to even.
-static Value toInteger(Emitter &e, Value x) {
-  int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
-  // NaN becomes -127: its scale is NaN.
-  Value low = e.larger(x, e.splat(-127, lanes));
-  Value above = arith::CmpFOp::create(e, arith::CmpFPredicate::OGT, low,
-                                      e.splat(127, lanes));
-  Value both = e.select(above, e.splat(127, lanes), low);
-  return arith::FPToSIOp::create(e, VectorType::get({lanes}, e.getI32Type()),
-                                 math::RoundEvenOp::create(e, both));
-}
-
-/// The largest magnitude of `size` elements of x; NaN where one is NaN.
-static Value magnitudeOf(Emitter &e, Value x, Value from, int64_t size) {
-  int64_t width = e.width(), full = size / width * width;
-  // Magnitudes are ordered as integers, NaN above all.
-  auto part = [&](Value d, int64_t lanes) -> Value {
-    Value bits =
-        arith::BitcastOp::create(e, VectorType::get({lanes}, e.getI32Type()),
-                                 e.loadVec(x, e.addi(from, d), lanes));
-    return arith::AndIOp::create(e, bits, e.splatInt(0x7fffffff, lanes, 32));
-  };
-  auto largest = [&](Value bits) -> Value {
-    return vector::ReductionOp::create(e, vector::CombiningKind::MAXSI, bits);
-  };
-  Value top = e.i32(0);
-  if (full)
-    top = largest(
-        e.loop(e.idx(0), e.idx(full), width, {e.splatInt(0, width, 32)},
-               [&](Value d, ValueRange sofar) -> SmallVector<Value> {
-                 return {arith::MaxSIOp::create(e, part(d, width), sofar[0])};
-               })[0]);
-  if (full != size)
-    top =
-        arith::MaxSIOp::create(e, top, largest(part(e.idx(full), size - full)));
-  return arith::BitcastOp::create(e, e.getF32Type(), top);
-}
-
 /// Codes and scale of the elements of one head.
 static void quantizeHead(Emitter &e, Type type, Value from, Value to,
                          Value scaleAt, int64_t size) {
@@ -108,18 +68,13 @@ static void quantizeHead(Emitter &e, Type type, Value from, Value to,
   const SmallFloat *format = isa<Float8E4M3FNType>(type) ? &kE4M3
                              : isa<Float8E5M2Type>(type) ? &kE5M2
                                                          : nullptr;
-  Value scale = e.div(magnitudeOf(e, x, from, size),
-                      e.f32(format ? format->maximum : 127));
-  e.store(scale, scales, scaleAt);
-  // Below this the reciprocal could overflow: the head counts as zero.
-  Value tiny = arith::CmpFOp::create(e, arith::CmpFPredicate::OLT, scale,
-                                     e.f32(0x1p-120f));
-  Value inverse = e.select(tiny, e.f32(0), e.div(e.f32(1), scale));
+  GroupScale scale =
+      scaleOf(e, magnitudeOf(e, x, from, size), format ? format->maximum : 127);
+  e.store(scale.scale, scales, scaleAt);
   e.forRow(size, [&](Value d, int64_t lanes) {
     Value scaled = e.mul(e.loadVec(x, e.addi(from, d), lanes),
-                         e.broadcast(inverse, lanes));
-    Value code =
-        format ? toSmallFloat(e, scaled, *format) : toInteger(e, scaled);
+                         e.broadcast(scale.inverse, lanes));
+    Value code = format ? toSmallFloat(e, scaled, *format) : toInt8(e, scaled);
     Value bytes = arith::TruncIOp::create(
         e, VectorType::get({lanes}, e.getIntegerType(8)), code);
     vector::StoreOp::create(e, bytes, plane, ValueRange{e.addi(to, d)});

@@ -10,9 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/RowOutput.h"
 
+#include "passes/Kernels/CPU/Quantize.h"
 #include "passes/Kernels/Layouts.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace mlir::llm {
 
@@ -74,32 +73,10 @@ void RowOutput::quantizeGroup(Value source, Value from, Value to, Value at,
                               int64_t length) {
   int64_t width = e.width(), full = length / width * width;
   Value codes = e.buffer(first);
-  auto magnitude = [&](Value offset, int64_t lanes) -> Value {
-    return math::AbsFOp::create(e,
-                                e.loadVec(source, e.addi(from, offset), lanes));
-  };
-  Value top = e.f32(0);
-  if (full) {
-    SmallVector<Value> tops =
-        e.loop(e.idx(0), e.idx(full), width, {e.splat(0, width)},
-               [&](Value d, ValueRange values) -> SmallVector<Value> {
-                 return {e.larger(magnitude(d, width), values[0])};
-               });
-    top = e.reduceMax(tops[0]);
-  }
-  if (length > full)
-    top = e.larger(e.reduceMax(magnitude(e.idx(full), length - full)), top);
-  Value scale = e.div(top, e.f32(127));
-  // Below this the reciprocal could overflow: the group counts as zero.
-  Value tiny = arith::CmpFOp::create(e, arith::CmpFPredicate::OLT, scale,
-                                     e.f32(0x1p-120f));
-  Value inverse = e.select(tiny, e.f32(0), e.div(e.f32(1), scale));
+  GroupScale scale = scaleOf(e, magnitudeOf(e, source, from, length), 127);
   auto quantize = [&](Value offset, int64_t lanes) {
-    Value scaled = e.mul(e.loadVec(source, e.addi(from, offset), lanes),
-                         e.broadcast(inverse, lanes));
-    Value code =
-        arith::FPToSIOp::create(e, VectorType::get({lanes}, e.getI32Type()),
-                                math::RoundEvenOp::create(e, scaled));
+    Value code = toInt8(e, e.mul(e.loadVec(source, e.addi(from, offset), lanes),
+                                 e.broadcast(scale.inverse, lanes)));
     Value narrow = arith::TruncIOp::create(
         e, VectorType::get({lanes}, e.getIntegerType(8)), code);
     e.storeVec(narrow, codes, e.addi(to, offset));
@@ -119,7 +96,7 @@ void RowOutput::quantizeGroup(Value source, Value from, Value to, Value at,
   }
   if (length > full)
     sum = e.addi(sum, total(quantize(e.idx(full), length - full)));
-  e.store(scale, e.buffer(first + 1), at);
+  e.store(scale.scale, e.buffer(first + 1), at);
   e.store(e.muli(sum, e.i32(-form.zero)), e.buffer(first + 2), at);
 }
 

@@ -228,6 +228,40 @@ TEST(Int8, LinearOfExtremes) {
         }
 }
 
+/// A NaN or an infinity shows in every output of its row, and in no other one.
+TEST(Int8, NonFiniteInputs) {
+  constexpr int kRows = 5, kInputs = 83;
+  for (const std::string &cpu : testedCPUs())
+    for (int bits : {4, 8})
+      for (auto zeros : {Affine::None, Affine::Codes}) {
+        Affine w{33, kInputs, bits, 32, "f32", zeros};
+        Buffer<uint8_t> packed =
+            pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
+        int zero = zeros == Affine::None ? static_cast<int>(w.zero(0, 0)) : 1;
+        CompiledKernel quantize("quantize_rows",
+                                quantizeParams(w.k, w.groupSize, zero), cpu);
+        CompiledKernel kernel("linear", linearParams(w, false, false), cpu);
+        Buffer<float> x = randomFloats(kRows * kInputs, 1), out(kRows * w.n, 0);
+        x[1 * kInputs] = NAN;
+        x[2 * kInputs + 40] = INFINITY;
+        x[3 * kInputs + kInputs - 1] = -INFINITY;
+        x[3 * kInputs + kInputs - 2] = -NAN;
+        Quantized in(kRows, w.k, w.groups());
+        quantize.call(
+            kRows,
+            {x.data(), in.codes.data(), in.scales.data(), in.offsets.data()},
+            {kRows}, 0, kRows);
+        kernel.call(kRows,
+                    {in.codes.data(), in.scales.data(), in.offsets.data(),
+                     packed.data(), out.data()},
+                    {kRows}, 0, 2);
+        for (int t = 0; t < kRows; ++t)
+          for (int row = 0; row < w.n; ++row)
+            EXPECT_EQ(std::isfinite(out[t * w.n + row]), t == 0 || t == 4)
+                << cpu << " " << describe(w) << " row " << t;
+      }
+}
+
 /// The whole path against the product in double precision: the error is that
 /// of the activations' rounding, half a step of 1/127 of a group's maximum.
 TEST(Int8, ErrorAgainstDouble) {
