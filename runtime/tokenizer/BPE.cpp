@@ -22,6 +22,11 @@ using json::Json;
 // Vocabulary
 //===----------------------------------------------------------------------===//
 
+void Vocabulary::reserve(size_t count) {
+  ids.reserve(count);
+  pieces.reserve(count);
+}
+
 bool Vocabulary::add(std::string piece, int32_t id) {
   auto [entry, inserted] = ids.try_emplace(std::move(piece), id);
   if (!inserted)
@@ -93,6 +98,7 @@ Status BPEModel::readVocabulary(const Json &model) {
   const Json *entries = json::find(model, "vocab");
   if (!entries || !entries->is_object())
     return Status::invalidInput("'vocab' is missing or not an object");
+  vocab.reserve(entries->size());
   for (const auto &[piece, value] : entries->items()) {
     std::optional<int32_t> id = json::asTokenId(value);
     // The largest id is left out so that one past it is still an int32.
@@ -110,34 +116,41 @@ Status BPEModel::readMerges(const Json &model) {
     return Status::invalidInput("'merges' is missing or not an array");
   merges.reserve(entries->size());
   int32_t rank = 0;
+  auto invalid = [&](const std::string &why) {
+    return Status::invalidInput("merges[" + std::to_string(rank) + "]" + why);
+  };
+  auto text = [](const Json &piece) -> std::string_view {
+    return piece.get_ref<const std::string &>();
+  };
+  std::string joined;
   for (const Json &entry : *entries) {
-    std::string where = "merges[" + std::to_string(rank) + "]";
-    std::string left, right;
+    std::string_view left, right;
     if (entry.is_string()) {
       // "a b"; neither part can have a space in this older spelling.
-      const std::string &text = entry.get_ref<const std::string &>();
-      size_t space = text.find(' ');
-      if (space == std::string::npos ||
-          text.find(' ', space + 1) != std::string::npos)
-        return Status::invalidInput(where + " is not two pieces");
-      left = text.substr(0, space);
-      right = text.substr(space + 1);
+      std::string_view both = text(entry);
+      size_t space = both.find(' ');
+      if (space == std::string_view::npos ||
+          both.find(' ', space + 1) != std::string_view::npos)
+        return invalid(" is not two pieces");
+      left = both.substr(0, space);
+      right = both.substr(space + 1);
     } else if (entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
                entry[1].is_string()) {
-      left = entry[0].get<std::string>();
-      right = entry[1].get<std::string>();
+      left = text(entry[0]);
+      right = text(entry[1]);
     } else {
-      return Status::invalidInput(where + " is not two pieces");
+      return invalid(" is not two pieces");
     }
     if (right.size() < prefix.size())
-      return Status::invalidInput(where + " lacks the continuation prefix");
+      return invalid(" lacks the continuation prefix");
+    joined = left;
+    joined += right.substr(prefix.size());
     std::optional<int32_t> leftId = vocab.find(left),
                            rightId = vocab.find(right),
-                           result =
-                               vocab.find(left + right.substr(prefix.size()));
+                           result = vocab.find(joined);
     if (!leftId || !rightId || !result)
-      return Status::invalidInput(where + " ('" + left + "', '" + right +
-                                  "') has a piece that the vocabulary lacks");
+      return invalid(" ('" + std::string(left) + "', '" + std::string(right) +
+                     "') has a piece that the vocabulary lacks");
     // A pair that is listed twice has the rank of its last mention.
     merges[pairKey(*leftId, *rightId)] = {rank, *result};
     ++rank;

@@ -31,6 +31,8 @@ public:
   Vocabulary(Vocabulary &&) = default;
   Vocabulary &operator=(Vocabulary &&) = default;
 
+  /// Makes room for `count` pieces.
+  void reserve(size_t count);
   /// Adds a piece. False if the piece is already there with another id.
   bool add(std::string piece, int32_t id);
   std::optional<int32_t> find(std::string_view piece) const;
