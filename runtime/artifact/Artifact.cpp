@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <google/protobuf/stubs/logging.h>
 #include <sys/xattr.h>
+#include <system_error>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -25,15 +27,30 @@ bool allZero(std::span<const std::byte> bytes) {
                      [](std::byte b) { return b == std::byte(0); });
 }
 
+/// Calls `meanwhile` in another thread; here where there can be none.
+std::future<void>
+startMeanwhile(const std::function<void(const Artifact &)> &meanwhile,
+               const Artifact &artifact) {
+  if (!meanwhile)
+    return {};
+  try {
+    return std::async(std::launch::async, meanwhile, std::cref(artifact));
+  } catch (const std::system_error &) {
+    meanwhile(artifact);
+    return {};
+  }
+}
+
 } // namespace
 
 Expected<std::shared_ptr<const Artifact>>
-Artifact::open(const std::string &path, Weights weights) {
+Artifact::open(const std::string &path, Weights weights,
+               const Meanwhile &meanwhile) {
   LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::span<const std::byte> bytes = file.bytes();
   LLM_ASSIGN_OR_RETURN(
       std::shared_ptr<Artifact> artifact,
-      create(std::move(file), bytes, weights).withContext(path));
+      create(std::move(file), bytes, weights, meanwhile).withContext(path));
   artifact->readPassSeconds(path);
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
@@ -41,13 +58,13 @@ Artifact::open(const std::string &path, Weights weights) {
 Expected<std::shared_ptr<const Artifact>>
 Artifact::fromBytes(std::span<const std::byte> bytes) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
-                       create(MappedFile(), bytes, Weights::Mapped));
+                       create(MappedFile(), bytes, Weights::Mapped, {}));
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
 Expected<std::shared_ptr<Artifact>>
 Artifact::create(MappedFile file, std::span<const std::byte> bytes,
-                 Weights weights) {
+                 Weights weights, const Meanwhile &meanwhile) {
   return catchExceptions([&]() -> Expected<std::shared_ptr<Artifact>> {
     std::shared_ptr<Artifact> artifact(new Artifact());
     artifact->file = std::move(file);
@@ -56,8 +73,15 @@ Artifact::create(MappedFile file, std::span<const std::byte> bytes,
     LLM_RETURN_IF_ERROR(artifact->readHeader(header));
     LLM_RETURN_IF_ERROR(artifact->readManifest(header));
     LLM_RETURN_IF_ERROR(verifyManifest(artifact->contents, bytes.size()));
-    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(
-        sizeof(header) + header.manifest_size, weights));
+    LLM_RETURN_IF_ERROR(
+        artifact->verifyGaps(sizeof(header) + header.manifest_size));
+    artifact->copies.resize(
+        static_cast<size_t>(artifact->contents.payloads_size()));
+    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(false, weights));
+    std::future<void> other = startMeanwhile(meanwhile, *artifact);
+    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(true, weights));
+    if (other.valid())
+      other.get();
     return artifact;
   });
 }
@@ -146,7 +170,7 @@ Status Artifact::verifyPayload(const artifact::Payload &payload,
   return Status::success();
 }
 
-Status Artifact::verifyPayloads(uint64_t manifestEnd, Weights weights) {
+Status Artifact::verifyGaps(uint64_t manifestEnd) const {
   uint64_t position = manifestEnd;
   auto verifyGap = [&](uint64_t end) -> Status {
     if (end < position)
@@ -158,18 +182,24 @@ Status Artifact::verifyPayloads(uint64_t manifestEnd, Weights weights) {
   };
   for (const artifact::Payload &payload : contents.payloads()) {
     LLM_RETURN_IF_ERROR(verifyGap(payload.offset()));
-    Allocation copy;
-    if (weights == Weights::Resident &&
-        payload.kind() == artifact::Payload::WEIGHTS &&
-        payload.size() <= memoryLimit() &&
-        Allocation::inHugePages(payload.size())) {
-      LLM_ASSIGN_OR_RETURN(copy, Allocation::create(payload.size()));
-    }
-    LLM_RETURN_IF_ERROR(verifyPayload(payload, copy.data()));
-    copies.push_back(std::move(copy));
     position = payload.offset() + payload.size();
   }
   return verifyGap(bytes.size());
+}
+
+Status Artifact::verifyPayloads(bool ofWeights, Weights weights) {
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const artifact::Payload &payload = contents.payloads(static_cast<int>(i));
+    if ((payload.kind() == artifact::Payload::WEIGHTS) != ofWeights)
+      continue;
+    if (ofWeights && weights == Weights::Resident &&
+        payload.size() <= memoryLimit() &&
+        Allocation::inHugePages(payload.size())) {
+      LLM_ASSIGN_OR_RETURN(copies[i], Allocation::create(payload.size()));
+    }
+    LLM_RETURN_IF_ERROR(verifyPayload(payload, copies[i].data()));
+  }
+  return Status::success();
 }
 
 void Artifact::readPassSeconds(const std::string &path) {

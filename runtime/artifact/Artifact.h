@@ -12,6 +12,7 @@
 #include "runtime/core/Memory.h"
 #include "runtime/core/Status.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,9 +40,13 @@ public:
   /// Maps `path` and checks everything: header, bounds, checksums of the
   /// manifest and of every payload, zeros in the gaps, versions, and every
   /// index, count, name and expression of the manifest. Messages begin with the
-  /// path. Reads the whole file once.
+  /// path. Reads the whole file once. `meanwhile` is called, in another thread
+  /// where one can be had, while the weights are read, when all else has been
+  /// checked; it may look at the manifest and at other payloads, and has
+  /// returned when this does. What it throws fails as if it were thrown here.
   static Expected<std::shared_ptr<const Artifact>>
-  open(const std::string &path, Weights weights = Weights::Mapped);
+  open(const std::string &path, Weights weights = Weights::Mapped,
+       const std::function<void(const Artifact &)> &meanwhile = {});
 
   /// As open, of bytes that outlive the artifact and start at a multiple of 64.
   static Expected<std::shared_ptr<const Artifact>>
@@ -58,11 +63,15 @@ public:
 
 private:
   Artifact() = default;
+  using Meanwhile = std::function<void(const Artifact &)>;
   static Expected<std::shared_ptr<Artifact>>
-  create(MappedFile file, std::span<const std::byte> bytes, Weights weights);
+  create(MappedFile file, std::span<const std::byte> bytes, Weights weights,
+         const Meanwhile &meanwhile);
   Status readHeader(llm_artifact_header &header) const;
   Status readManifest(const llm_artifact_header &header);
-  Status verifyPayloads(uint64_t manifestEnd, Weights weights);
+  Status verifyGaps(uint64_t manifestEnd) const;
+  /// Those of weights, or all others.
+  Status verifyPayloads(bool ofWeights, Weights weights);
   Status verifyPayload(const artifact::Payload &payload, std::byte *copy) const;
   void readPassSeconds(const std::string &path);
 

@@ -139,19 +139,19 @@ private:
 
 Status chatAction(const ChatOptions &options) {
   const std::string &path = options.common.artifact;
+  std::unique_ptr<Tokenizer> tokenizer;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(options.common));
-  auto tokenizer = requireTokenizer(*artifact).withContext(path);
+                       openDecoder(options.common, tokenizer));
   if (!tokenizer)
-    return tokenizer.takeStatus();
-  auto chat = ChatTemplate::of(**tokenizer).withContext(path);
+    return missingTokenizer().withContext(path);
+  auto chat = ChatTemplate::of(*tokenizer).withContext(path);
   if (!chat)
     return chat.takeStatus();
   auto session = Session::create(artifact, options.common.sessionOptions())
                      .withContext(path);
   if (!session)
     return session.takeStatus();
-  return Conversation(options, *artifact, **session, **tokenizer,
+  return Conversation(options, *artifact, **session, *tokenizer,
                       *std::move(chat))
       .run();
 }

@@ -84,11 +84,12 @@ SessionOptions CommonOptions::sessionOptions() const {
   return options;
 }
 
-Expected<std::shared_ptr<const Artifact>>
-openDecoder(const CommonOptions &options) {
+static Expected<std::shared_ptr<const Artifact>>
+openDecoder(const CommonOptions &options,
+            const std::function<void(const Artifact &)> &meanwhile) {
   const std::string &path = options.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path, Weights::Resident));
+                       Artifact::open(path, Weights::Resident, meanwhile));
   LLM_RETURN_IF_ERROR(requireDecoder(artifact->manifest()).withContext(path));
   auto longest =
       static_cast<int64_t>(artifact->manifest().generation().max_context());
@@ -96,6 +97,28 @@ openDecoder(const CommonOptions &options) {
     return Status::invalidInput(
         path + ": --context " + std::to_string(options.context) +
         " is more than the model's maximum of " + std::to_string(longest));
+  return artifact;
+}
+
+Expected<std::shared_ptr<const Artifact>>
+openDecoder(const CommonOptions &options) {
+  return openDecoder(options, std::function<void(const Artifact &)>());
+}
+
+Expected<std::shared_ptr<const Artifact>>
+openDecoder(const CommonOptions &options,
+            std::unique_ptr<Tokenizer> &tokenizer) {
+  Status loading = Status::success();
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
+                       openDecoder(options, [&](const Artifact &opened) {
+                         auto loaded = loadTokenizer(opened).withContext(
+                             options.artifact);
+                         if (loaded)
+                           tokenizer = *std::move(loaded);
+                         else
+                           loading = loaded.takeStatus();
+                       }));
+  LLM_RETURN_IF_ERROR(loading);
   return artifact;
 }
 
@@ -110,14 +133,18 @@ Expected<std::unique_ptr<Tokenizer>> loadTokenizer(const Artifact &artifact) {
       .withContext("tokenizer");
 }
 
+Status missingTokenizer() {
+  return Status::invalidInput(
+      "the artifact has no tokenizer: give token ids (--prompt-ids, "
+      "--token-file), or compile the model with --tokenizer");
+}
+
 Expected<std::unique_ptr<Tokenizer>>
 requireTokenizer(const Artifact &artifact) {
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer,
                        loadTokenizer(artifact));
   if (!tokenizer)
-    return Status::invalidInput(
-        "the artifact has no tokenizer: give token ids (--prompt-ids, "
-        "--token-file), or compile the model with --tokenizer");
+    return missingTokenizer();
   return tokenizer;
 }
 

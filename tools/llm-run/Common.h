@@ -66,11 +66,17 @@ std::string refuseEmpty(const std::string &text);
 /// InvalidInput where --context asks for more than the model has.
 Expected<std::shared_ptr<const runtime::Artifact>>
 openDecoder(const CommonOptions &options);
+/// As above, and loads its tokenizer meanwhile (loadTokenizer).
+Expected<std::shared_ptr<const runtime::Artifact>>
+openDecoder(const CommonOptions &options,
+            std::unique_ptr<runtime::Tokenizer> &tokenizer);
 
 /// The tokenizer sealed in the artifact; null where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
 loadTokenizer(const runtime::Artifact &artifact);
-/// As above, but InvalidInput, saying what to do, where there is none.
+/// InvalidInput, saying what to do where there is none.
+runtime::Status missingTokenizer();
+/// As loadTokenizer, but missingTokenizer where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
 requireTokenizer(const runtime::Artifact &artifact);
 

@@ -227,12 +227,9 @@ std::string idsText(const std::vector<int32_t> &ids) {
 
 Status generateAction(const GenerateOptions &options) {
   const std::string &path = options.common.artifact;
+  std::unique_ptr<Tokenizer> tokenizer;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       openDecoder(options.common));
-  auto loaded = loadTokenizer(*artifact).withContext(path);
-  if (!loaded)
-    return loaded.takeStatus();
-  std::unique_ptr<Tokenizer> tokenizer = *std::move(loaded);
+                       openDecoder(options.common, tokenizer));
 
   GenerationRequest defaults;
   defaults.maxTokens = options.maxTokens.value_or(defaultMaxTokens);

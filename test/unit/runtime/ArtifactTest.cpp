@@ -175,6 +175,39 @@ TEST(Artifact, NamesTheFile) {
   EXPECT_NE(wrong.status().message().find("not an .llmx"), std::string::npos);
 }
 
+TEST(Artifact, LetsTheRestBeReadWhileWeightsAre) {
+  std::string bytes = toyArtifact();
+  TemporaryFile whole(bytes);
+  std::string code;
+  int calls = 0;
+  auto meanwhile = [&](const Artifact &artifact) {
+    ++calls;
+    code = artifact.manifest().payloads(0).name();
+    EXPECT_FALSE(artifact.payload(0).empty());
+  };
+  auto artifact = Artifact::open(whole.path(), Weights::Resident, meanwhile);
+  ASSERT_TRUE(artifact) << artifact.status().message();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(code, (*artifact)->manifest().payloads(0).name());
+
+  // What is damaged is refused, whatever was made of the rest.
+  for (int payload : {0, 1}) {
+    std::string damaged = bytes;
+    damaged[(*artifact)->manifest().payloads(payload).offset()] ^= 1;
+    TemporaryFile file(damaged);
+    calls = 0;
+    auto refused = Artifact::open(file.path(), Weights::Resident, meanwhile);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.status().message().find("checksum"), std::string::npos);
+    EXPECT_EQ(calls, payload); // the weights are payload 1
+  }
+  auto thrown =
+      Artifact::open(whole.path(), Weights::Mapped,
+                     [](const Artifact &) { throw std::bad_alloc(); });
+  ASSERT_FALSE(thrown);
+  EXPECT_NE(thrown.status().message().find("memory"), std::string::npos);
+}
+
 struct Corruption {
   const char *name;
   std::function<void(Manifest &)> change;
