@@ -16,7 +16,11 @@ A round runs every engine and case once, one process at a time. The table gives
 the medians over rounds, their lowest and highest, and our median over the
 peer's. The limits of the machine are measured in each round, too
 (kernels-bench --limits): the rate at which memory is read, and the most
-multiply-adds a second.
+multiply-adds a second. What we reach of them counts the least that has to be
+computed and read (llm-run bench --profile) over the whole time of a phase.
+
+Where the model has a tokenizer, the time of a new process from its start to the
+end of one token after a prompt of 16 is measured, too, files in the page cache.
 """
 
 import argparse
@@ -34,6 +38,7 @@ PEERS = ROOT / "build/peers"
 PYTHON = PEERS / "venv/bin/python"
 LLAMA = PEERS / "llama.cpp/bin"
 # name: (tokens of each prompt, generated tokens, sequences)
+PROMPT = "The quick brown fox jumps over the lazy dog and then it runs away"
 CASES = {"prefill 512, decode": (512, 64, 1), "4 sequences": (32, 32, 4), "16 sequences": (32, 32, 16)}
 ENGINES = ["ours", "llama.cpp", "onnxruntime-genai", "openvino-genai"]
 
@@ -91,7 +96,7 @@ def prepare(model, engine):
 
 
 def measure(engine, model, case, threads):
-    """{"prefill": tokens/s, "decode": tokens/s}, or None where it cannot."""
+    """{"prefill": tokens/s, "decode": tokens/s}"""
     prompt, gen, batch = CASES[case]
     if engine == "ours":
         line = json.loads(run(ROOT / "build/bin/llm-run", "bench", model, "--prompt-tokens", prompt, "--gen-tokens", gen,
@@ -103,10 +108,34 @@ def measure(engine, model, case, threads):
                    "-npp", prompt, "-ntg", gen, "-npl", batch, "-t", threads, "-tb", threads, "--output-format", "jsonl")
         line = next(json.loads(part) for part in text.splitlines() if part.startswith("{"))
         return {"prefill": line["speed_pp"], "decode": line["speed_tg"]}
-    if engine == "openvino-genai" and batch > 1:
-        return None
     return json.loads(run(PYTHON, ROOT / "benchmarks/peers/run_peer.py", engine, model, prompt, gen, batch,
                           threads).splitlines()[-1])
+
+
+def cold_start(engine, model, threads):
+    """Seconds of a new process until one token has followed PROMPT; None where there is no such program."""
+    if engine == "ours":
+        command = [ROOT / "build/bin/llm-run", "generate", model, "--prompt", PROMPT, "--max-tokens", 1,
+                   "--threads", threads]
+    elif engine == "llama.cpp":
+        command = [LLAMA / "llama-completion", "-m", model, "-p", PROMPT, "-n", 1, "-t", threads, "-no-cnv",
+                   "--no-warmup"]
+    else:
+        return None
+    start = time.perf_counter()
+    run(*command, stdin=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def costs(model):
+    """What a token needs at least: operations of the linear layers in prefill, bytes in decode."""
+    prompt, gen, batch = CASES["prefill 512, decode"]
+    line = json.loads(run(ROOT / "build/bin/llm-run", "bench", model, "--prompt-tokens", prompt, "--gen-tokens", gen,
+                          "--batch", batch, "--profile", "--json"))
+    operations = sum(entry["operations"] for entry in line["profile"]
+                     if entry["phase"] == "prefill" and entry["family"] == "linear")
+    read = sum(entry["bytes"] for entry in line["profile"] if entry["phase"] == "decode")
+    return operations / prompt, read / gen
 
 
 def processor():
@@ -132,18 +161,29 @@ def main():
     run(ROOT / "benchmarks/peers/setup.sh", PEERS)
     run("ninja", "-C", ROOT / "build", "kernels-bench", "llm-run", "llm-compile")
 
-    results, limits = {}, {}
+    results, limits, starts, shares = {}, {}, {}, {}
     files = {(model, engine): prepare(model, engine) for model in models for engine in engines}
+    needs = {model: costs(file) for (model, engine), file in files.items() if engine == "ours"}
     for round in range(args.rounds):
-        for name, value in json.loads(run(ROOT / "build/bin/kernels-bench", "--limits",
-                                          f"--threads={args.threads}")).items():
+        limit = json.loads(run(ROOT / "build/bin/kernels-bench", "--limits", f"--threads={args.threads}"))
+        for name, value in limit.items():
             limits.setdefault(name, []).append(value)
         for (model, engine), file in files.items():
             for case in CASES:
                 found = measure(engine, file, case, args.threads)
-                for phase, value in (found or {}).items():
+                for phase, value in found.items():
                     results.setdefault(model, {}).setdefault(case, {}).setdefault(phase, {}).setdefault(
                         engine, []).append(value)
+                if engine == "ours" and case == "prefill 512, decode":
+                    operations, read = needs[model]
+                    share = shares.setdefault(model, {})
+                    share.setdefault("prefill: linear layers, of int8", []).append(
+                        found["prefill"] * operations / limit["int8"])
+                    share.setdefault("decode: bytes, of reading memory", []).append(
+                        found["decode"] * read / limit["read"])
+            seconds = cold_start(engine, file, args.threads) if model == "smollm2" else None
+            if seconds:
+                starts.setdefault(model, {}).setdefault(engine, []).append(seconds)
         print(f"round {round + 1} of {args.rounds} done", flush=True)
 
     report = {
@@ -152,6 +192,8 @@ def main():
         "limits": {name: summary(values) for name, values in limits.items()},
         "results": {m: {c: {p: {e: summary(v) for e, v in es.items()} for p, es in ps.items()} for c, ps in cs.items()}
                     for m, cs in results.items()},
+        "shares": {m: {name: summary(v) for name, v in s.items()} for m, s in shares.items()},
+        "cold_start_seconds": {m: {e: summary(v) for e, v in es.items()} for m, es in starts.items()},
     }
     table = markdown(report, engines)
     print(table)
@@ -183,6 +225,16 @@ def markdown(report, engines):
                         text += f", ours {found['ours']['median'] / value['median']:.2f} ×"
                     row.append(text)
                 lines.append(f"| {model} | {case} | {phase} | " + " | ".join(row) + " |")
+
+    def spread(value, scale):
+        return f"{value['median'] * scale:.0f} ({value['lowest'] * scale:.0f}–{value['highest'] * scale:.0f})"
+
+    for model, found in report["shares"].items():
+        for name, value in found.items():
+            lines += ["", f"{model}, ours, {name}: {spread(value, 100)} %."]
+    for model, found in report["cold_start_seconds"].items():
+        text = ", ".join(f"{engine} {spread(value, 1e3)} ms" for engine, value in found.items())
+        lines += ["", f"{model}, a new process to the first token after 16: {text}."]
     return "\n".join(lines)
 
 
