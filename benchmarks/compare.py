@@ -16,11 +16,12 @@ A round runs every engine and case once, one process at a time. The table gives
 the medians over rounds, their lowest and highest, and our median over the
 peer's. The limits of the machine are measured in each round, too
 (kernels-bench --limits): the rate at which memory is read, and the most
-multiply-adds a second. What we reach of them counts the least that has to be
-computed and read (llm-run bench --profile) over the whole time of a phase.
+multiply-adds a second, by the time of the processor, which others on the machine
+do not lengthen. What we reach of them is what our kernels have to compute and to
+move at least (llm-run bench --profile) over the time of a phase by the clock.
 
-Where the model has a tokenizer, the time of a new process from its start to the
-end of one token after a prompt of 16 is measured, too, files in the page cache.
+For a model with a real vocabulary, a whole process that generates one token after
+a prompt of 16 is timed, too, from its start to its end, files in the page cache.
 """
 
 import argparse
@@ -37,9 +38,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "build/peers"
 PYTHON = PEERS / "venv/bin/python"
 LLAMA = PEERS / "llama.cpp/bin"
+# 16 tokens of SmolLM2.
+PROMPT = "The quick brown fox jumps over the lazy dog and then it runs away from home"
 # name: (tokens of each prompt, generated tokens, sequences)
-PROMPT = "The quick brown fox jumps over the lazy dog and then it runs away"
 CASES = {"prefill 512, decode": (512, 64, 1), "4 sequences": (32, 32, 4), "16 sequences": (32, 32, 16)}
+TOKENIZED = ["smollm2"]
 ENGINES = ["ours", "llama.cpp", "onnxruntime-genai", "openvino-genai"]
 
 
@@ -113,13 +116,13 @@ def measure(engine, model, case, threads):
 
 
 def cold_start(engine, model, threads):
-    """Seconds of a new process until one token has followed PROMPT; None where there is no such program."""
+    """Seconds of a process that generates one token after PROMPT; None where there is no such program."""
     if engine == "ours":
         command = [ROOT / "build/bin/llm-run", "generate", model, "--prompt", PROMPT, "--max-tokens", 1,
                    "--threads", threads]
     elif engine == "llama.cpp":
-        command = [LLAMA / "llama-completion", "-m", model, "-p", PROMPT, "-n", 1, "-t", threads, "-no-cnv",
-                   "--no-warmup"]
+        command = [LLAMA / "llama-completion", "-m", model, "-p", PROMPT, "-n", 1, "-t", threads, "-c", 64,
+                   "-fit", "off", "-no-cnv", "--no-warmup"]
     else:
         return None
     start = time.perf_counter()
@@ -127,11 +130,11 @@ def cold_start(engine, model, threads):
     return time.perf_counter() - start
 
 
-def costs(model):
-    """What a token needs at least: operations of the linear layers in prefill, bytes in decode."""
+def costs(model, threads):
+    """Operations of the linear layers for a token of the prompt; bytes that kernels move for a generated one."""
     prompt, gen, batch = CASES["prefill 512, decode"]
     line = json.loads(run(ROOT / "build/bin/llm-run", "bench", model, "--prompt-tokens", prompt, "--gen-tokens", gen,
-                          "--batch", batch, "--profile", "--json"))
+                          "--batch", batch, "--threads", threads, "--profile", "--json"))
     operations = sum(entry["operations"] for entry in line["profile"]
                      if entry["phase"] == "prefill" and entry["family"] == "linear")
     read = sum(entry["bytes"] for entry in line["profile"] if entry["phase"] == "decode")
@@ -163,7 +166,7 @@ def main():
 
     results, limits, starts, shares = {}, {}, {}, {}
     files = {(model, engine): prepare(model, engine) for model in models for engine in engines}
-    needs = {model: costs(file) for (model, engine), file in files.items() if engine == "ours"}
+    needs = {model: costs(file, args.threads) for (model, engine), file in files.items() if engine == "ours"}
     for round in range(args.rounds):
         limit = json.loads(run(ROOT / "build/bin/kernels-bench", "--limits", f"--threads={args.threads}"))
         for name, value in limit.items():
@@ -177,11 +180,12 @@ def main():
                 if engine == "ours" and case == "prefill 512, decode":
                     operations, read = needs[model]
                     share = shares.setdefault(model, {})
-                    share.setdefault("prefill: linear layers, of int8", []).append(
-                        found["prefill"] * operations / limit["int8"])
-                    share.setdefault("decode: bytes, of reading memory", []).append(
-                        found["decode"] * read / limit["read"])
-            seconds = cold_start(engine, file, args.threads) if model == "smollm2" else None
+                    for name, rate, most in (
+                            ("prefill: operations of linear layers, of int8", found["prefill"] * operations, "int8"),
+                            ("decode: bytes moved, of reading memory", found["decode"] * read, "read")):
+                        if limit[most]:
+                            share.setdefault(name, []).append(rate / limit[most])
+            seconds = cold_start(engine, file, args.threads) if model in TOKENIZED else None
             if seconds:
                 starts.setdefault(model, {}).setdefault(engine, []).append(seconds)
         print(f"round {round + 1} of {args.rounds} done", flush=True)
@@ -234,7 +238,7 @@ def markdown(report, engines):
             lines += ["", f"{model}, ours, {name}: {spread(value, 100)} %."]
     for model, found in report["cold_start_seconds"].items():
         text = ", ".join(f"{engine} {spread(value, 1e3)} ms" for engine, value in found.items())
-        lines += ["", f"{model}, a new process to the first token after 16: {text}."]
+        lines += ["", f"{model}, a process that generates one token after 16: {text}."]
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the peers of the benchmarks into DIR: a Python environment with
-# onnxruntime-genai and OpenVINO GenAI, and llama.cpp's own benchmark programs,
-# built for this processor from the source package of llama-cpp-python.
+# onnxruntime-genai and OpenVINO GenAI, and programs of llama.cpp, built for this
+# processor from the source package of llama-cpp-python.
 #
 #   benchmarks/peers/setup.sh DIR
 #
@@ -13,7 +13,7 @@ dir=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 llama=llama_cpp_python-0.3.36
 
-stamp=$(cat "$here/requirements.txt" <(echo $llama) | sha256sum | cut -d' ' -f1)
+stamp=$(cat "$here/requirements.txt" "$here/setup.sh" | sha256sum | cut -d' ' -f1)
 [ "$(cat "$dir/.stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 
 python3 -m venv "$dir/venv"
@@ -25,8 +25,8 @@ if [ ! -d "$dir/$llama" ]; then
   tar -xf "$dir/$llama.tar.gz" -C "$dir"
 fi
 compilers=()
-command -v c++ >/dev/null || compilers=(-DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22)
-cmake -S "$dir/$llama/vendor/llama.cpp" -B "$dir/llama.cpp" -G Ninja \
+command -v cc >/dev/null && command -v c++ >/dev/null || compilers=(-DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22)
+cmake --fresh -S "$dir/$llama/vendor/llama.cpp" -B "$dir/llama.cpp" -G Ninja \
   -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_BUILD_APP=OFF \
   -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF \
   -DLLAMA_OPENSSL=OFF "${compilers[@]}" >"$dir/cmake.log"
