@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <vector>
 #if defined(__x86_64__)
@@ -47,7 +48,10 @@ Times measure(int threads, double seconds,
   std::atomic<int> arrived{0}, round{0};
   std::atomic<bool> stop{false};
   double total = 0;
+  std::atomic<bool> begun{false};
   auto run = [&](int thread) {
+    while (!begun)
+      std::this_thread::yield();
     pin(thread);
     for (int i = 0; !stop; ++i) {
       double begin = cpuSeconds();
@@ -68,10 +72,17 @@ Times measure(int threads, double seconds,
     }
   };
   std::vector<std::thread> pool;
-  for (int thread = 0; thread < threads; ++thread)
-    pool.emplace_back(run, thread);
+  try {
+    for (int thread = 0; thread < threads; ++thread)
+      pool.emplace_back(run, thread);
+  } catch (const std::system_error &) {
+    stop = true;
+  }
+  begun = true;
   for (std::thread &thread : pool)
     thread.join();
+  if (rounds.empty())
+    return {};
   std::sort(rounds.begin(), rounds.end());
   return {rounds[rounds.size() / 2], rounds.front()};
 }
@@ -183,12 +194,15 @@ static double measureRead(int threads) {
     sink += readWords(words + thread * count, count);
   });
   munmap(memory, each * threads);
-  return static_cast<double>(each) * threads / times.median;
+  return times.median > 0 ? static_cast<double>(each) * threads / times.median
+                          : 0;
 }
 
 #if defined(__x86_64__)
 static double measureOps(int threads, void (*loop)(), double opsPerStep) {
   Times times = measure(threads, 0.2, [&](int, int) { loop(); });
+  if (times.median <= 0)
+    return 0;
   return threads * static_cast<double>(kSteps) * 16 * opsPerStep / times.median;
 }
 

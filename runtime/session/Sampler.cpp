@@ -95,7 +95,8 @@ Expected<int32_t> Sampler::sample(std::span<const float> logits,
       best = static_cast<int32_t>(i);
     }
   if (best < 0)
-    return Status::internal("the model gave no finite logit");
+    return Status::invalidInput("the model gave no finite logit: it has "
+                                "weights, or makes numbers, that are none");
   if (sampling.temperature == 0)
     return best;
 

@@ -8,6 +8,7 @@
 #include "runtime/tokenizer/Decoder.h"
 
 #include "runtime/tokenizer/ByteAlphabet.h"
+#include "runtime/tokenizer/Growth.h"
 #include "runtime/tokenizer/Json.h"
 #include "runtime/tokenizer/Normalizer.h"
 #include "runtime/tokenizer/Unicode.h"
@@ -320,6 +321,7 @@ Status Decoder::readStrip(const Json &component, Step &step) {
 }
 
 Status Decoder::add(const Json &component) {
+  LLM_RETURN_IF_ERROR(checkComponents(steps.size()));
   LLM_ASSIGN_OR_RETURN(std::string type, json::componentType(component));
   if (type == "Sequence") {
     const Json *parts = json::find(component, "decoders");
@@ -349,6 +351,13 @@ Status Decoder::add(const Json &component) {
     // character never spans two.
     LLM_ASSIGN_OR_RETURN(std::string literal,
                          json::getString(component["pattern"], "String", ""));
+    // A regular expression may match before every byte.
+    growth *= literal.empty()
+                  ? step.content.size() + 1
+                  : std::max<size_t>(step.content.size() / literal.size(), 1);
+    if (growth > maxGrown(0))
+      return Status::unsupported("decoder that makes a text " +
+                                 std::to_string(growth) + " times as long");
     bool oneCharacter = !literal.empty() &&
                         unicode::decodeAt(literal, 0).length == literal.size();
     step.needsWholePiece = fused && !oneCharacter;

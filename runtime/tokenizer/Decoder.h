@@ -75,6 +75,7 @@ private:
   Status add(const nlohmann::json &component);
   static Status readStrip(const nlohmann::json &component, Step &step);
   std::vector<Step> steps = std::vector<Step>(1);
+  size_t growth = 1; ///< of a text by all replacements, at most
 };
 
 } // namespace llm::runtime

@@ -8,6 +8,7 @@
 #include "runtime/tokenizer/Normalizer.h"
 
 #include "runtime/tokenizer/ByteAlphabet.h"
+#include "runtime/tokenizer/Growth.h"
 #include "runtime/tokenizer/Json.h"
 
 #include <optional>
@@ -41,6 +42,7 @@ Expected<std::string> replaceAll(const Regex &pattern, std::string_view text,
     result += text.substr(from, match.begin - from);
     result += content;
     from = match.end;
+    LLM_RETURN_IF_ERROR(checkGrowth(text.size(), result.size()));
   }
   result += text.substr(from);
   return result;
@@ -54,6 +56,7 @@ Expected<Normalizer> Normalizer::parse(const Json &component) {
 }
 
 Status Normalizer::add(const Json &component) {
+  LLM_RETURN_IF_ERROR(checkComponents(steps.size()));
   LLM_ASSIGN_OR_RETURN(std::string type, json::componentType(component));
   auto addForm = [&](unicode::Form form) {
     Step step;
@@ -136,6 +139,7 @@ static std::string strip(std::string_view text, bool left, bool right) {
 }
 
 Expected<std::string> Normalizer::apply(std::string text) const {
+  size_t before = text.size();
   for (const Step &step : steps) {
     switch (step.kind) {
     case Step::UnicodeForm:
@@ -166,6 +170,7 @@ Expected<std::string> Normalizer::apply(std::string text) const {
       text = toByteAlphabet(text);
       break;
     }
+    LLM_RETURN_IF_ERROR(checkGrowth(before, text.size()));
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "runtime/tokenizer/PreTokenizer.h"
 
 #include "runtime/tokenizer/ByteAlphabet.h"
+#include "runtime/tokenizer/Growth.h"
 #include "runtime/tokenizer/Json.h"
 #include "runtime/tokenizer/Normalizer.h"
 #include "runtime/tokenizer/Unicode.h"
@@ -176,6 +177,7 @@ Status PreTokenizer::readMetaspace(const Json &component, Step &step) {
 }
 
 Status PreTokenizer::add(const Json &component) {
+  LLM_RETURN_IF_ERROR(checkComponents(steps.size()));
   LLM_ASSIGN_OR_RETURN(std::string type, json::componentType(component));
   if (type == "Sequence") {
     const Json *parts = json::find(component, "pretokenizers");
@@ -311,11 +313,19 @@ Status PreTokenizer::applyStep(const Step &step, Word word,
 }
 
 Status PreTokenizer::apply(std::vector<Word> &words) const {
+  size_t before = 0;
+  for (const Word &word : words)
+    before += word.text.size();
   for (const Step &step : steps) {
     std::vector<Word> next;
     next.reserve(words.size());
-    for (Word &word : words)
+    size_t after = 0, counted = 0;
+    for (Word &word : words) {
       LLM_RETURN_IF_ERROR(applyStep(step, std::move(word), next));
+      for (; counted < next.size(); ++counted)
+        after += next[counted].text.size();
+      LLM_RETURN_IF_ERROR(checkGrowth(before, after));
+    }
     words = std::move(next);
   }
   return Status::success();

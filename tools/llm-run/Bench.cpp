@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Limits.h"
 #include "runtime/core/OutputFile.h"
+#include "runtime/core/ThreadPool.h"
 #include "tools/llm-run/Common.h"
 #include "tools/llm-run/Profile.h"
 
@@ -194,7 +195,7 @@ Status benchAction(const BenchOptions &options) {
     LLM_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                          createSession(options, artifact, 1));
     if (session->device() == "cpu")
-      limits = measureLimits(session->threads());
+      limits = measureLimits(std::min(session->threads(), availableThreads()));
   }
   std::string events;
   // Nothing is printed where a batch or the trace fails.

@@ -243,6 +243,66 @@ TEST(HuggingFace, RefusesDamagedFiles) {
             std::string::npos);
 }
 
+/// `count` times `component` as the sequence that the member `key` of
+/// smallTokenizer() becomes.
+json withSequence(const char *key, const char *parts, int count,
+                  const json &component) {
+  json document = smallTokenizer();
+  document[key] = {{"type", "Sequence"}, {parts, json::array()}};
+  for (int i = 0; i < count; ++i)
+    document[key][parts].push_back(component);
+  return document;
+}
+
+TEST(HuggingFace, BoundsWhatAFileAsksFor) {
+  const json doubles = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  // Each stage of a decoder calls the next one.
+  for (auto [key, parts] : {std::pair{"normalizer", "normalizers"},
+                            {"pre_tokenizer", "pretokenizers"},
+                            {"decoder", "decoders"}})
+    EXPECT_NE(failure(withSequence(key, parts, 100000, {{"type", "ByteLevel"}}))
+                  .find("more than 64 components"),
+              std::string::npos);
+  EXPECT_NE(failure(withSequence("decoder", "decoders", 45, doubles))
+                .find("times as long"),
+            std::string::npos);
+  EXPECT_NE(failure(withSequence("decoder", "decoders", 45,
+                                 {{"type", "Replace"},
+                                  {"pattern", {{"Regex", "b*"}}},
+                                  {"content", "a"}}))
+                .find("times as long"),
+            std::string::npos);
+
+  auto refuses = [](const json &document, std::string text) {
+    auto tokenizer = test::load(TokenizerKind::HuggingFace, document.dump());
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().toString();
+    auto ids = (*tokenizer)->encode(text);
+    ASSERT_FALSE(ids.ok());
+    EXPECT_NE(ids.status().message().find("bytes of a text of"),
+              std::string::npos);
+  };
+  refuses(withSequence("normalizer", "normalizers", 45, doubles), "a");
+  refuses(
+      withSequence("normalizer", "normalizers", 60, {{"type", "ByteLevel"}}),
+      "é");
+  refuses(withSequence("pre_tokenizer", "pretokenizers", 45,
+                       {{"type", "Metaspace"},
+                        {"replacement", "  "},
+                        {"prepend_scheme", "always"},
+                        {"split", false}}),
+          "a b");
+  json wide = withSequence("normalizer", "normalizers", 1, doubles);
+  wide["normalizer"]["normalizers"][0]["content"] = std::string(1 << 20, 'b');
+  refuses(wide, std::string(1 << 20, 'a'));
+  // What real ones do stays.
+  auto four =
+      test::load(TokenizerKind::HuggingFace,
+                 withSequence("normalizer", "normalizers", 2, doubles).dump());
+  ASSERT_TRUE(four.ok());
+  EXPECT_EQ(*(*four)->encode("a"), (std::vector<int32_t>{4}));
+}
+
 TEST(HuggingFace, SpecialTokensNeedTrust) {
   auto tokenizer =
       test::load(TokenizerKind::HuggingFace, smallTokenizer().dump());
