@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
+#include "runtime/core/Printable.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -37,8 +38,9 @@ static std::string describe(Location loc) {
 ToolDiagnostics::ToolDiagnostics(MLIRContext &context)
     : handler(&context, [this](Diagnostic &diagnostic) {
         auto print = [](const char *severity, const Diagnostic &d) {
-          llvm::errs() << describe(d.getLocation()) << severity << ": "
-                       << d.str() << "\n";
+          llvm::errs() << runtime::printable(describe(d.getLocation()))
+                       << severity << ": " << runtime::printable(d.str())
+                       << "\n";
         };
         switch (diagnostic.getSeverity()) {
         case DiagnosticSeverity::Error:

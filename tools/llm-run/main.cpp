@@ -8,6 +8,7 @@
 #include "llm/ABI/kernel.h"
 #include "llm/ABI/step.h"
 #include "runtime/core/OutputFile.h"
+#include "runtime/core/Printable.h"
 #include "tools/Arguments.h"
 #include "tools/llm-run/Common.h"
 
@@ -106,7 +107,8 @@ std::string writeReproducer(int argc, char **argv, const std::string &message) {
 }
 
 int report(int argc, char **argv, const Status &status) {
-  std::fprintf(stderr, "llm-run: error: %s\n", status.message().c_str());
+  std::fprintf(stderr, "llm-run: error: %s\n",
+               runtime::printable(status.message()).c_str());
   if (status.code() != runtime::StatusCode::Internal)
     return InputAtFault;
   std::string path = writeReproducer(argc, argv, status.message());

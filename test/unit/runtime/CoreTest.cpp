@@ -10,6 +10,7 @@
 #include "runtime/core/Limits.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/OutputFile.h"
+#include "runtime/core/Printable.h"
 #include "runtime/core/ThreadPool.h"
 
 #include <atomic>
@@ -38,6 +39,19 @@ Expr postfix(std::initializer_list<std::pair<Expr::Op, int64_t>> nodes) {
     node->set_value(value);
   }
   return expr;
+}
+
+TEST(Printable, IsOneLineOfBoundedLength) {
+  EXPECT_EQ(printable("a 'b' \xc3\xa9"), "a 'b' \xc3\xa9");
+  EXPECT_EQ(printable(std::string_view("a\nb\t\x1b[31m\0\x7f", 11)),
+            "a\\nb\\t\\x1b[31m\\x00\\x7f");
+  std::string text;
+  while (text.size() < 100000)
+    text += "\xe2\x96\x81";
+  std::string cut = printable(text);
+  EXPECT_LT(cut.size(), 8300U);
+  EXPECT_EQ(cut.substr(0, 4095), text.substr(0, 4095));
+  EXPECT_NE(cut.find(" ... 91812 bytes ... \xe2"), std::string::npos) << cut;
 }
 
 TEST(Expr, Evaluates) {
