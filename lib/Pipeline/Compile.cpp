@@ -302,7 +302,13 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
   OwningOpRef<ModuleOp> module = loadModule(options.input, context);
   if (!module)
     return failure();
-  // Before the work: it may not be writable.
+  // Before the work: it may not be writable, or be what is read.
+  if (options.stopAfter == Stage::Artifact &&
+      llvm::sys::fs::equivalent(modelPath(*module, options.input),
+                                options.output))
+    return emitError(module->getLoc())
+           << "the artifact would replace its model: -o " << options.output
+           << " is the same file";
   llvm::Expected<std::unique_ptr<Output>> output =
       Output::open(options.output, options.stopAfter == Stage::Artifact
                                        ? Output::Kind::Artifact

@@ -187,6 +187,7 @@ Status benchAction(const BenchOptions &options) {
   // Before anything is measured and printed: it may not be writable.
   std::optional<OutputFile> file;
   if (traced) {
+    LLM_RETURN_IF_ERROR(keepArtifact(options.common, options.trace));
     LLM_ASSIGN_OR_RETURN(OutputFile created, OutputFile::create(options.trace));
     file.emplace(std::move(created));
   }

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -131,6 +132,14 @@ Expected<std::unique_ptr<Tokenizer>> loadTokenizer(const Artifact &artifact) {
   return loadSealedTokenizer(
              {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()})
       .withContext("tokenizer");
+}
+
+Status keepArtifact(const CommonOptions &options, const std::string &output) {
+  std::error_code error;
+  if (std::filesystem::equivalent(options.artifact, output, error))
+    return Status::invalidInput(output +
+                                ": would replace the artifact that is run");
+  return Status::success();
 }
 
 Status missingTokenizer() {

@@ -74,6 +74,10 @@ openDecoder(const CommonOptions &options,
 /// The tokenizer sealed in the artifact; null where there is none.
 Expected<std::unique_ptr<runtime::Tokenizer>>
 loadTokenizer(const runtime::Artifact &artifact);
+/// InvalidInput where `output` is the artifact itself.
+runtime::Status keepArtifact(const CommonOptions &options,
+                             const std::string &output);
+
 /// InvalidInput, saying what to do where there is none.
 runtime::Status missingTokenizer();
 /// As loadTokenizer, but missingTokenizer where there is none.

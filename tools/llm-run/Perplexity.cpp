@@ -180,6 +180,7 @@ Status perplexityAction(const PerplexityOptions &options) {
   scoring.cancelled = cancelled;
   std::optional<LogitsFile> logits;
   if (!options.logits.empty()) {
+    LLM_RETURN_IF_ERROR(keepArtifact(options.common, options.logits));
     LLM_ASSIGN_OR_RETURN(LogitsFile file,
                          LogitsFile::create(options.logits, windows,
                                             (*created)->vocabularySize()));
