@@ -224,6 +224,12 @@ class Invalid(unittest.TestCase):
         strange = adds(floats(), [node("Add", ["x", "w\n\x01\"'"], ["y"])])
         self.rejects(strange, r"""'w\0A\01\22'' is not defined""")
 
+    def test_no_outputs(self):
+        node = helper.make_node
+        for name, inputs in (("Split", ["x"]), ("Abs", ["x"]), ("Add", ["x", "w"]), ("Constant", [])):
+            nodes = [node(name, inputs, []), node("Abs", ["x"], ["y"])]
+            self.rejects(adds(floats(), nodes), "has no outputs")
+
     def test_folding(self):
         """What is computed from constants is never materialized."""
         node = helper.make_node

@@ -479,6 +479,8 @@ LogicalResult Graph::importNode(const ::onnx::NodeProto &proto, Scope &scope) {
     return node.error() << "has " << node.numInputs()
                         << " inputs, the operator takes at most "
                         << op->maxInputs;
+  if (node.numOutputs() == 0)
+    return node.error() << "has no outputs";
   if (node.numOutputs() > op->maxOutputs)
     return node.error() << "has " << node.numOutputs()
                         << " outputs, the operator has at most "
