@@ -15,14 +15,17 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
-  let summary = "Let kernels write converted rows and add residuals";
+  let summary = "Let kernels write converted rows, add residuals, activate";
   let description = [{
     In programs with target "cpu", after --llm-pack-weights: where only a
     `quantize_rows` or a `cast_rows` reads what a norm or a chain of elementwise
     operators writes, that kernel writes the converted rows (parameter
     `output`). Where only an addition of two inputs reads what a `linear`
-    writes, the `linear` adds the other rows last (parameter `residual`). The
-    results keep their bits.
+    writes, the `linear` adds the other rows last (parameter `residual`). Where
+    only a chain of elementwise operators reads what one or several `linear` of
+    one input and one form write, one `linear` reads all their weights and
+    computes the chain, too (parameter `ops`): a gated product is one dispatch,
+    whose sums never reach memory. The results keep their bits.
 
     ```mlir
     rt.dispatch @rms_norm_0 ... reads(%x, %scale) writes(%rows)
@@ -39,6 +42,7 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::rt::RTDialect"];
   let statistics = [
     Statistic<"numConversions", "conversions", "Conversions that a producer took in">,
+    Statistic<"numPrograms", "programs", "Elementwise chains that a linear took in">,
     Statistic<"numResiduals", "residuals", "Additions that a linear took in">
   ];
 }

@@ -53,6 +53,8 @@ public:
   VectorType f32Vec(int64_t lanes) {
     return VectorType::get({lanes}, getF32Type());
   }
+  /// `value` in every lane of what is like `a`.
+  Value splatLike(Value a, float value);
   Value broadcast(Value scalar, int64_t lanes);
 
   // Arithmetic on equal types.
@@ -76,11 +78,16 @@ public:
   /// a * b + c, rounded once.
   Value fma(Value a, Value b, Value c);
   Value exp(Value a);
+  /// e^a to 22 bits in a third of the operations, 0 below -87; of no use above
+  /// 87.
+  Value expUpTo87(Value a);
   /// 2^a by a polynomial of `degree` (3: 13 bits, 5: 23 bits); 0 below 2^-126.
   /// `a` is at most 1000.
   Value exp2(Value a, int64_t degree);
   Value sqrt(Value a);
   Value less(Value a, Value b);
+  /// `value`, or 0 where `a` is below `least`.
+  Value zeroBelow(Value a, float least, Value value);
   Value select(Value condition, Value a, Value b);
   /// An i32 as an index, sign extended.
   Value toIndex(Value a);

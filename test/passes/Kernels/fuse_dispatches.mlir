@@ -1,7 +1,7 @@
 // RUN: llm-opt %s --llm-fuse-dispatches | FileCheck %s --enable-var-scope
 rt.program @p target "cpu" symbols ["T"] {
   rt.kernel @norm family "rms_norm" params {dim = 64 : i64, epsilon = 1.0e-5 : f64} { }
-  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 64 : i64, zero = 8 : i64} { }
+  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 64 : i64, scale_group = 64 : i64, zero = 8 : i64} { }
   rt.kernel @cast family "cast_rows" params {k = 64 : i64} { }
   rt.kernel @linear family "linear" params {k = 64 : i64, n = 64 : i64} { }
   rt.kernel @add family "elementwise" params {ops = ["in0", "in1", "add"], width = 64 : i64} { }
@@ -33,7 +33,7 @@ rt.program @p target "cpu" symbols ["T"] {
 }
 // A kernel that nothing uses any more is gone.
 // CHECK-NOT: family "quantize_rows"
-// CHECK-DAG: rt.kernel @[[NORM:norm_.*]] family "rms_norm" params {dim = 64 : i64, epsilon = 1.000000e-05 : f64, group_size = 32 : i64, output = "int8", zero = 8 : i64}
+// CHECK-DAG: rt.kernel @[[NORM:norm_.*]] family "rms_norm" params {dim = 64 : i64, epsilon = 1.000000e-05 : f64, group_size = 32 : i64, output = "int8", scale_group = 64 : i64, zero = 8 : i64}
 // CHECK-DAG: rt.kernel @[[LINEAR:linear_.*]] family "linear" params {k = 64 : i64, n = 64 : i64, residual = true}
 // CHECK-DAG: rt.kernel @[[SILU:silu_.*]] family "elementwise" params {ops = ["in0", "silu"], output = "bf16", width = 64 : i64}
 // CHECK: %[[X:.*]] = rt.buffer io "x"
