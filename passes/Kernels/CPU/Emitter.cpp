@@ -317,6 +317,26 @@ Value Emitter::loadPair(Value memref, Value index) {
       *this, bitcast(pair, VectorType::get({1}, getI32Type())), 0);
 }
 
+Value Emitter::address(Value bytes, Value offset) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(*this, bytes);
+  Value sum =
+      arith::IndexCastOp::create(*this, getI64Type(), addi(base, offset));
+  // Nothing is executed: what the optimizer cannot see through it cannot split.
+  auto opaque = LLVM::InlineAsmOp::create(
+      *this, TypeRange{getI64Type()}, ValueRange{sum}, "", "=r,0",
+      /*has_side_effects=*/false, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  return LLVM::IntToPtrOp::create(
+      *this, LLVM::LLVMPointerType::get(getContext()), opaque.getResult(0));
+}
+
+Value Emitter::loadAt(Type type, Value address, int64_t offset) {
+  Value at =
+      LLVM::GEPOp::create(*this, address.getType(), getI8Type(), address,
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  return LLVM::LoadOp::create(*this, type, at, /*alignment=*/1);
+}
+
 Value Emitter::scratch(Type element, int64_t length) {
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&fn.getBody().front());

@@ -69,7 +69,9 @@ private:
   /// Adds `count` words of a group, the first one at `line`, to the sums.
   Vectors doWords(const Pass &pass, Value line, Value x, int64_t count,
                   Vectors sums);
-  void doWord(const Pass &pass, Value line, Value x, Vectors &sums);
+  /// One word: its first input is number `first` of those at the address.
+  void doWord(const Pass &pass, Value line, Value inputs, int64_t first,
+              Vectors &sums);
   /// Integer sums before the first product.
   Vectors firstSums(const Pass &pass, Value scales, Value at);
   Value dot(Value acc, Value weights, Value inputs);
@@ -206,9 +208,10 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
     parts.resize(sums.size());
   else
     parts = sums;
+  Value inputs = e.address(codes, x);
   for (int64_t w = 0; w < count; ++w)
-    doWord(pass, e.addi(line, w * kPanelBlock * 4),
-           e.addi(x, w * layout.wordInputs()), parts);
+    doWord(pass, e.addi(line, w * kPanelBlock * 4), inputs,
+           w * layout.wordInputs(), parts);
   if (kind != Dot::Shorts)
     return parts;
   Value ones = e.splatInt(1, 2 * width, 16);
@@ -217,7 +220,8 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
   return sums;
 }
 
-void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
+void Int8Emitter::doWord(const Pass &pass, Value line, Value inputs,
+                         int64_t first, Vectors &sums) {
   int64_t bits = layout.bits, parts = 8 / bits;
   int64_t chains = sums.size() / (pass.tile * pass.vectors);
   prefetch(line, pass.vectors * width * 4);
@@ -240,8 +244,7 @@ void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
       weights.push_back(packed);
     }
     for (int64_t m = 0; m < pass.tile; ++m) {
-      Value four =
-          e.loadAs(e.getI32Type(), codes, e.addi(x, m * stride + 4 * i));
+      Value four = e.loadAt(e.getI32Type(), inputs, first + m * stride + 4 * i);
       Value input = e.broadcast(four, width);
       for (int64_t j = 0; j < pass.vectors; ++j) {
         Value &sum = sums[(m * pass.vectors + j) * chains + i % chains];
