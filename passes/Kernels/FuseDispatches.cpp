@@ -7,6 +7,7 @@
 #include "passes/Kernels/Passes.h"
 
 #include "dialects/RT/IR/RTDialect.h"
+#include "llm/ABI/step.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Kernels/Layouts.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,7 +25,7 @@ public:
       : program(program), symbols(program) {}
 
   void run();
-  int64_t conversions = 0, residuals = 0, programs = 0;
+  int64_t conversions = 0, residuals = 0, programs = 0, maxima = 0;
 
 private:
   rt::KernelOp getKernel(rt::DispatchOp dispatch) {
@@ -34,6 +35,7 @@ private:
   bool fuseConversion(rt::DispatchOp convert);
   bool fuseResidual(rt::DispatchOp add);
   bool fuseProgram(rt::DispatchOp elementwise);
+  bool fuseMaxima(rt::DispatchOp linear);
   bool canMove(rt::DispatchOp dispatch, rt::DispatchOp to);
   void setParams(rt::DispatchOp dispatch, NamedAttrList params);
   void setWrites(rt::DispatchOp dispatch, rt::DispatchOp of);
@@ -263,6 +265,33 @@ bool DispatchFuser::fuseResidual(rt::DispatchOp add) {
   return true;
 }
 
+/// A linear that writes the logits leaves their maxima, for who samples.
+bool DispatchFuser::fuseMaxima(rt::DispatchOp linear) {
+  rt::KernelOp kernel = getKernel(linear);
+  if (kernel.getFamily() != "linear" || kernel.getParams().contains("ops") ||
+      kernel.getParams().contains("maxima"))
+    return false;
+  auto logits = linear.getWrites()[0].getDefiningOp<rt::BufferOp>();
+  if (!logits || logits.getLifetime() != rt::Lifetime::io ||
+      logits.getName() != "logits" ||
+      !llvm::all_of(logits.getResult().getUses(),
+                    [&](OpOperand &use) { return use.getOwner() == linear; }))
+    return false;
+  static_assert(kPanelBlock == LLM_LOGITS_BLOCK);
+  OpBuilder b(logits);
+  auto rows = llvm::cast<rt::ExprAttr>(linear.getSizes()[0]);
+  int64_t panels = llvm::divideCeil(getInt(kernel, "n"), kPanelBlock);
+  auto buffer = rt::BufferOp::create(
+      b, logits.getLoc(), logits.getResult().getType(), rt::Lifetime::io,
+      "logits_maxima", rt::ExprAttr::mul(rows, panels), rt::ExprAttr(),
+      DictionaryAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+  NamedAttrList params(kernel.getParams());
+  params.set("maxima", b.getBoolAttr(true));
+  setParams(linear, params);
+  linear.getWritesMutable().append(buffer.getResult());
+  return true;
+}
+
 void DispatchFuser::eraseUnused() {
   llvm::StringSet<> used;
   for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
@@ -283,7 +312,10 @@ void DispatchFuser::run() {
     else if (fuseProgram(dispatch))
       ++programs;
   }
-  if (conversions || residuals || programs)
+  // Last: the logits may be what another dispatch was taken into.
+  for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
+    maxima += fuseMaxima(dispatch);
+  if (conversions || residuals || programs || maxima)
     eraseUnused();
 }
 
@@ -300,6 +332,7 @@ struct FuseDispatchesPass : impl::FuseDispatchesPassBase<FuseDispatchesPass> {
       numConversions += fuser.conversions;
       numResiduals += fuser.residuals;
       numPrograms += fuser.programs;
+      numMaxima += fuser.maxima;
     }
   }
 };

@@ -27,6 +27,11 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
     computes the chain, too (parameter `ops`): a gated product is one dispatch,
     whose sums never reach memory. The results keep their bits.
 
+    A `linear` whose output is the io buffer "logits" also writes the largest finite
+    one of each panel (parameter `maxima`) to the io buffer "logits_maxima":
+    sampling the most probable tokens then reads one logit of 32, and the panels
+    that count.
+
     ```mlir
     rt.dispatch @rms_norm_0 ... reads(%x, %scale) writes(%rows)
     rt.dispatch @quantize_rows ... reads(%rows) writes(%codes, %scales, %offsets)
@@ -42,6 +47,7 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::rt::RTDialect"];
   let statistics = [
     Statistic<"numConversions", "conversions", "Conversions that a producer took in">,
+    Statistic<"numMaxima", "maxima", "Linears that leave the maxima of the logits">,
     Statistic<"numPrograms", "programs", "Elementwise chains that a linear took in">,
     Statistic<"numResiduals", "residuals", "Additions that a linear took in">
   ];

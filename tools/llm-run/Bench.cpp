@@ -62,9 +62,9 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
   Sampler sampler;
   Clock::time_point start = Clock::now();
   auto onRow = [&](Session::SequenceId id, int64_t position,
-                   std::span<const float> logits) -> Status {
-    LLM_ASSIGN_OR_RETURN(int32_t token, sampler.sample(logits, {}, position + 1,
-                                                       greedySampling()));
+                   const LogitRow &row) -> Status {
+    LLM_ASSIGN_OR_RETURN(
+        int32_t token, sampler.sample(row, {}, position + 1, greedySampling()));
     next.emplace_back(id, token);
     return Status::success();
   };

@@ -14,6 +14,10 @@
 
 #include "passes/Kernels/CPU/Quantize.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
 namespace mlir::llm {
 
 /// How far ahead of their use weights are fetched into the second-level cache
@@ -52,6 +56,8 @@ void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
   if (form.program)
     return form.output.addBuffers(buffers, context);
   buffers.push_back({f32, single ? layout.n : kUnbounded});
+  if (form.maxima)
+    buffers.push_back({f32, single ? layout.panels() : kUnbounded});
 }
 
 /// Tokens whose sums wait for the other weight's: two tiles of AVX-512, for
@@ -80,8 +86,11 @@ LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
 void LinearOutput::forItems(Value begin, Value end,
                             function_ref<void(Value, Value, Value)> body) {
   if (!form.program)
-    return e.loop(e.begin(), e.end(), 1,
-                  [&](Value panel) { body(panel, begin, end); });
+    return e.loop(e.begin(), e.end(), 1, [&](Value panel) {
+      body(panel, begin, end);
+      if (form.maxima)
+        storeMaxima(panel, begin, end);
+    });
   int64_t each = form.itemOutputs() / kPanelBlock;
   e.loop(e.begin(), e.end(), 1, [&](Value item) {
     Value first = e.muli(item, each);
@@ -98,6 +107,34 @@ void LinearOutput::forItems(Value begin, Value end,
       finishItem(item, token, until);
     });
   });
+}
+
+/// The largest finite output of `panel`, for the rows [begin, end).
+void LinearOutput::storeMaxima(Value panel, Value begin, Value end) {
+  int64_t whole = n / kPanelBlock, rest = n % kPanelBlock;
+  float infinity = std::numeric_limits<float>::infinity();
+  auto store = [&](int64_t lanes) {
+    e.loop(begin, end, 1, [&](Value t) {
+      Value from = e.addi(e.muli(t, n), e.muli(panel, kPanelBlock));
+      Value x = e.loadVec(e.buffer(output), from, lanes);
+      // Neither for a NaN nor for an infinity.
+      Value finite = arith::CmpFOp::create(e, arith::CmpFPredicate::OLT,
+                                           math::AbsFOp::create(e, x),
+                                           e.splat(infinity, lanes));
+      Value largest =
+          e.reduceMax(e.select(finite, x, e.splat(-infinity, lanes)));
+      e.store(largest, e.buffer(output + 1),
+              e.addi(e.muli(t, form.layout.panels()), panel));
+    });
+  };
+  if (!rest)
+    store(kPanelBlock);
+  else if (!whole)
+    store(rest);
+  else
+    e.ifElse(
+        e.less(panel, e.idx(whole)), [&] { store(kPanelBlock); },
+        [&] { store(rest); });
 }
 
 /// The outputs of the rows [begin, end) of an item whose sums are there.
@@ -295,9 +332,10 @@ static LogicalResult setProgram(KernelBuilder &kernel, LinearForm &form) {
   FailureOr<RowForm> output = RowForm::of(kernel, form.layout.n);
   if (failed(program) || failed(output))
     return failure();
-  if (program->inputs() < 1 || program->outputs() != 1 || form.residual)
+  if (program->inputs() < 1 || program->outputs() != 1 || form.residual ||
+      form.maxima)
     return op.emitOpError("'ops' takes the sums of one weight or more, gives "
-                          "one output, and goes without a residual");
+                          "one output, and goes without residual and maxima");
   if (output->kind == RowForm::Kind::Int8 &&
       (output->scaleGroup % kPanelBlock ||
        output->scaleGroup > kMaxItemOutputs))
@@ -326,6 +364,7 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
     return op.emitOpError("layout is not a panel form of ")
            << *n << " x " << *k;
   LinearForm form{*layout, kernel.getBool("bias"), kernel.getBool("residual")};
+  form.maxima = kernel.getBool("maxima");
   if (auto level = op.getParams().getAs<IntegerAttr>("accuracy_level")) {
     bool int8 = layout->isAffine() && level.getInt() == 4;
     bool bf16 = layout->kind == Layout::Kind::PanelPairs && level.getInt() == 3;

@@ -21,6 +21,8 @@ struct LinearForm {
   int64_t level = 0; ///< accuracy level: 0 (f32), 3 (bf16) or 4 (int8)
   /// Level 4: inputs that share a scale, whole groups of weights.
   int64_t scaleGroup = 0;
+  /// The largest finite output of each panel is written, too.
+  bool maxima = false;
   /// What makes outputs of the sums: of as many weights of one layout as it has
   /// inputs. Without one, the sums of one weight are the outputs.
   std::optional<ElementProgram> program = {};
@@ -40,7 +42,8 @@ struct LinearVariant {
   bool many() const { return high == -1; }
 };
 
-/// The buffers that follow the inputs: weights, their biases, residual, output.
+/// The buffers that follow the inputs: weights, their biases, residual, output,
+/// maxima.
 void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                       MLIRContext *context, const LinearForm &form,
                       bool single);
@@ -64,6 +67,7 @@ public:
 
 private:
   void storeLanes(Value sums, Value row, Value column);
+  void storeMaxima(Value panel, Value begin, Value end);
   void finishItem(Value item, Value begin, Value end);
   void finishOutputs(Value token, Value begin, Value column, int64_t length);
   Emitter &e;

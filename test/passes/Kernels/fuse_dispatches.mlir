@@ -96,3 +96,17 @@ rt.program @gated target "cpu" symbols ["T"] {
 // CHECK-NEXT: rt.dispatch @wide {{.*}}reads(%[[A]]
 // CHECK-NEXT: rt.dispatch @linear {{.*}}writes(%[[Z:.*]] :
 // CHECK-NEXT: rt.dispatch @gelu {{.*}}reads(%[[Z]]
+
+// The logits' maxima, a panel of 32 each.
+rt.program @logits target "cpu" symbols ["R"] {
+  rt.kernel @head family "linear" params {k = 64 : i64, n = 70 : i64} { }
+  %x = rt.buffer io "x" [#rt.expr<R * 64>] : !rt.buffer<f32>
+  %w = rt.buffer constant "w" [#rt.expr<6144>] : !rt.buffer<f32>
+  %l = rt.buffer io "logits" [#rt.expr<R * 70>] : !rt.buffer<f32>
+  rt.dispatch @head grid #rt.expr<3> sizes [#rt.expr<R>] reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%l : !rt.buffer<f32>)
+}
+// CHECK-LABEL: rt.program @logits
+// CHECK: rt.kernel @[[HEAD:.*]] family "linear" params {k = 64 : i64, maxima = true, n = 70 : i64}
+// CHECK-DAG: %[[MAXIMA:.*]] = rt.buffer io "logits_maxima"[<R * 3>] : <f32>
+// CHECK-DAG: %[[LOGITS:.*]] = rt.buffer io "logits"[<R * 70>] : <f32>
+// CHECK: rt.dispatch @[[HEAD]] {{.*}} writes(%[[LOGITS]], %[[MAXIMA]] :

@@ -165,6 +165,42 @@ static void check(const std::string &cpu, const Product &p, int weights,
   }
 }
 
+/// The maxima of the panels, whatever the variant; of NaN and infinities none.
+TEST(LinearProgram, LeavesMaxima) {
+  for (const std::string &cpu : testedCPUs())
+    for (int n : {5, 64, 83}) {
+      Product p = dense(n, 37, "panel", "f32", 0);
+      std::string params = "{" + entry("n", n) + entry("k", p.k) +
+                           "maxima = true, bias = true, layout = " + p.layout +
+                           "}";
+      CompiledKernel kernel("linear", params, cpu);
+      Buffer<float> x = randomFloats(kMaxRows * p.k, 1),
+                    bias = randomFloats(n, 2);
+      bias[0] = NAN;
+      bias[1] = INFINITY;
+      if (n == 83) // a panel without a finite output
+        std::fill(bias.begin() + 32, bias.begin() + 64, -INFINITY);
+      int panels = (n + 31) / 32;
+      for (int rows : {1, 5, 12, 53}) {
+        Buffer<float> out(rows * n, 0), maxima(rows * panels, NAN);
+        kernel.call(rows,
+                    {x.data(), p.weights[0].data(), bias.data(), out.data(),
+                     maxima.data()},
+                    {rows}, 0, panels);
+        for (int t = 0; t < rows; ++t)
+          for (int panel = 0; panel < panels; ++panel) {
+            float want = -INFINITY;
+            for (int i = panel * 32; i < std::min(n, panel * 32 + 32); ++i)
+              if (std::isfinite(out[t * n + i]))
+                want = std::max(want, out[t * n + i]);
+            ASSERT_EQ(maxima[t * panels + panel], want)
+                << cpu << " n " << n << " rows " << rows;
+          }
+        EXPECT_TRUE(maxima.intact());
+      }
+    }
+}
+
 TEST(LinearProgram, IsLinearThenElementwise) {
   const std::string gate = "[\"in0\", \"silu\", \"in1\", \"mul\"]",
                     gelu = "[\"in0\", \"gelu_tanh\"]";

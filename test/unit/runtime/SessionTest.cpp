@@ -39,9 +39,9 @@ std::unique_ptr<Session> session(const ToyOptions &toy,
 std::map<Session::SequenceId, std::vector<float>> drain(Session &session) {
   std::map<Session::SequenceId, std::vector<float>> last;
   while (!session.idle()) {
-    Status status = session.step(
-        [&](Session::SequenceId id, int64_t, std::span<const float> logits) {
-          last[id].assign(logits.begin(), logits.end());
+    Status status =
+        session.step([&](Session::SequenceId id, int64_t, const LogitRow &row) {
+          last[id].assign(row.logits.begin(), row.logits.end());
           return Status::success();
         });
     EXPECT_TRUE(status) << status.message();
@@ -195,8 +195,8 @@ TEST(Session, AStepNeverMixesRolesOfASequence) {
   std::vector<size_t> rows;
   while (!created->idle()) {
     rows.push_back(0);
-    ASSERT_TRUE(created->step(
-        [&](Session::SequenceId, int64_t, std::span<const float>) {
+    ASSERT_TRUE(
+        created->step([&](Session::SequenceId, int64_t, const LogitRow &) {
           ++rows.back();
           return Status::success();
         }));
