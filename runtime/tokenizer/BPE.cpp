@@ -18,37 +18,6 @@ namespace llm::runtime {
 
 using json::Json;
 
-//===----------------------------------------------------------------------===//
-// Vocabulary
-//===----------------------------------------------------------------------===//
-
-void Vocabulary::reserve(size_t count) {
-  ids.reserve(count);
-  pieces.reserve(count);
-}
-
-bool Vocabulary::add(std::string piece, int32_t id) {
-  auto [entry, inserted] = ids.try_emplace(std::move(piece), id);
-  if (!inserted)
-    return entry->second == id;
-  // Where two pieces share an id, decoding gives the first.
-  pieces.try_emplace(id, &entry->first);
-  end = std::max(end, id + 1);
-  return true;
-}
-
-std::optional<int32_t> Vocabulary::find(std::string_view piece) const {
-  auto it = ids.find(piece);
-  if (it == ids.end())
-    return std::nullopt;
-  return it->second;
-}
-
-const std::string *Vocabulary::piece(int32_t id) const {
-  auto it = pieces.find(id);
-  return it == pieces.end() ? nullptr : it->second;
-}
-
 std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::vector<std::optional<int32_t>> ids;
@@ -62,13 +31,9 @@ std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary) {
 // BPEModel
 //===----------------------------------------------------------------------===//
 
-static uint64_t pairKey(int32_t left, int32_t right) {
-  return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
-         static_cast<uint32_t>(right);
-}
-
-Expected<BPEModel> BPEModel::parse(const Json &model) {
+Expected<BPEModel> BPEModel::create(const Json &model, BPETables tables) {
   BPEModel bpe;
+  bpe.tables = std::move(tables);
   LLM_ASSIGN_OR_RETURN(bpe.prefix,
                        json::getString(model, "continuing_subword_prefix", ""));
   LLM_ASSIGN_OR_RETURN(bpe.suffix,
@@ -79,88 +44,17 @@ Expected<BPEModel> BPEModel::parse(const Json &model) {
   LLM_ASSIGN_OR_RETURN(bpe.ignoreMerges,
                        json::getBool(model, "ignore_merges", false));
   // "dropout" is for training: text is encoded without it.
-  LLM_RETURN_IF_ERROR(bpe.readVocabulary(model));
-  LLM_RETURN_IF_ERROR(bpe.readMerges(model));
   LLM_ASSIGN_OR_RETURN(std::string unkToken,
                        json::getString(model, "unk_token", ""));
   if (!unkToken.empty()) {
-    bpe.unk = bpe.vocab.find(unkToken);
+    bpe.unk = bpe.vocabulary().find(unkToken);
     if (!bpe.unk)
       return Status::invalidInput("unk_token '" + unkToken +
                                   "' is not in the vocabulary");
   }
   if (bpe.byteFallback)
-    bpe.bytes = bytePieces(bpe.vocab);
+    bpe.bytes = bytePieces(bpe.vocabulary());
   return bpe;
-}
-
-Status BPEModel::readVocabulary(const Json &model) {
-  const Json *entries = json::find(model, "vocab");
-  if (!entries || !entries->is_object())
-    return Status::invalidInput("'vocab' is missing or not an object");
-  vocab.reserve(entries->size());
-  for (const auto &[piece, value] : entries->items()) {
-    std::optional<int32_t> id = json::asTokenId(value);
-    // The largest id is left out so that one past it is still an int32.
-    if (!id || *id == std::numeric_limits<int32_t>::max())
-      return Status::invalidInput("vocab: the id of '" + piece +
-                                  "' is not a token id");
-    vocab.add(piece, *id);
-  }
-  return Status::success();
-}
-
-Status BPEModel::readMerges(const Json &model) {
-  const Json *entries = json::find(model, "merges");
-  if (!entries || !entries->is_array())
-    return Status::invalidInput("'merges' is missing or not an array");
-  merges.reserve(entries->size());
-  int32_t rank = 0;
-  auto invalid = [&](const std::string &why) {
-    return Status::invalidInput("merges[" + std::to_string(rank) + "]" + why);
-  };
-  auto text = [](const Json &piece) -> std::string_view {
-    return piece.get_ref<const std::string &>();
-  };
-  std::string joined;
-  for (const Json &entry : *entries) {
-    std::string_view left, right;
-    if (entry.is_string()) {
-      // "a b"; neither part can have a space in this older spelling.
-      std::string_view both = text(entry);
-      size_t space = both.find(' ');
-      if (space == std::string_view::npos ||
-          both.find(' ', space + 1) != std::string_view::npos)
-        return invalid(" is not two pieces");
-      left = both.substr(0, space);
-      right = both.substr(space + 1);
-    } else if (entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-               entry[1].is_string()) {
-      left = text(entry[0]);
-      right = text(entry[1]);
-    } else {
-      return invalid(" is not two pieces");
-    }
-    if (right.size() < prefix.size())
-      return invalid(" lacks the continuation prefix");
-    joined = left;
-    joined += right.substr(prefix.size());
-    std::optional<int32_t> leftId = vocab.find(left),
-                           rightId = vocab.find(right),
-                           result = vocab.find(joined);
-    if (!leftId || !rightId || !result)
-      return invalid(" ('" + std::string(left) + "', '" + std::string(right) +
-                     "') has a piece that the vocabulary lacks");
-    // A pair that is listed twice has the rank of its last mention.
-    merges[pairKey(*leftId, *rightId)] = {rank, *result};
-    ++rank;
-  }
-  return Status::success();
-}
-
-const BPEModel::Merge *BPEModel::findMerge(int32_t left, int32_t right) const {
-  auto it = merges.find(pairKey(left, right));
-  return it == merges.end() ? nullptr : &it->second;
 }
 
 std::vector<BPEModel::Symbol>
@@ -188,7 +82,7 @@ BPEModel::initialSymbols(std::string_view word) const {
         decorated += suffix;
       spelled = decorated;
     }
-    if (std::optional<int32_t> id = vocab.find(spelled)) {
+    if (std::optional<int32_t> id = vocabulary().find(spelled)) {
       if (unkWaits)
         push(*unk);
       unkWaits = false;
@@ -232,8 +126,9 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
     int32_t right = symbols[static_cast<size_t>(left)].next;
     if (right < 0)
       return;
-    const Merge *merge = findMerge(symbols[static_cast<size_t>(left)].id,
-                                   symbols[static_cast<size_t>(right)].id);
+    const MergeTable::Merge *merge =
+        tables.merges.find(symbols[static_cast<size_t>(left)].id,
+                           symbols[static_cast<size_t>(right)].id);
     if (!merge)
       return;
     heap.push_back({merge->rank, left, merge->result});
@@ -253,7 +148,7 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       continue;
     Symbol &right = symbols[static_cast<size_t>(left.next)];
     // One of the two may have become another symbol since.
-    const Merge *merge = findMerge(left.id, right.id);
+    const MergeTable::Merge *merge = tables.merges.find(left.id, right.id);
     if (!merge || merge->result != top.result)
       continue;
     left.id = top.result;
@@ -271,7 +166,7 @@ void BPEModel::encode(std::string_view word, std::vector<int32_t> &ids) const {
   if (word.empty())
     return;
   if (ignoreMerges) {
-    std::optional<int32_t> whole = vocab.find(word);
+    std::optional<int32_t> whole = vocabulary().find(word);
     if (whole && !reserved.contains(*whole)) {
       ids.push_back(*whole);
       return;
