@@ -16,6 +16,11 @@ namespace llm::runtime {
 
 namespace {
 constexpr int64_t defaultChunk = 512;
+/// Weights are read from the mapped file at first: a short run is over before
+/// huge pages could pay for the copy. After this many steps they are copied, a
+/// part with each step.
+constexpr int64_t stepsBeforeSettling = 64;
+constexpr double settledEachStep = 1.0 / 32;
 
 /// The index of the program that generates on `target`: the one that an
 /// iteration calls, or, without iterations, the only one.
@@ -263,6 +268,8 @@ Status Session::step(const RowCallback &row) {
     recorded->nanoseconds.assign(plan->calls().size(), 0);
     times = recorded->nanoseconds.data();
   }
+  if (++steps > stepsBeforeSettling)
+    settle();
   LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
   const auto *values = reinterpret_cast<const float *>(logits.data());
   auto vocabulary = static_cast<size_t>(vocabularySize());
@@ -270,6 +277,10 @@ Status Session::step(const RowCallback &row) {
     LLM_RETURN_IF_ERROR(row(next.rows[i].sequence, next.rows[i].position,
                             {values + i * vocabulary, vocabulary}));
   return Status::success();
+}
+
+bool Session::settle() {
+  return artifact->settle(settledEachStep, numThreads);
 }
 
 void Session::setProfiling(bool on) {
