@@ -34,6 +34,7 @@ std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary) {
 Expected<BPEModel> BPEModel::create(const Json &model, BPETables tables) {
   BPEModel bpe;
   bpe.tables = std::move(tables);
+  bpe.wholes = std::make_unique<std::atomic<Whole>[]>(bpe.vocabulary().size());
   LLM_ASSIGN_OR_RETURN(bpe.prefix,
                        json::getString(model, "continuing_subword_prefix", ""));
   LLM_ASSIGN_OR_RETURN(bpe.suffix,
@@ -57,18 +58,15 @@ Expected<BPEModel> BPEModel::create(const Json &model, BPETables tables) {
   return bpe;
 }
 
-std::vector<BPEModel::Symbol>
-BPEModel::initialSymbols(std::string_view word) const {
-  std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
-  auto push = [&](int32_t id) {
-    auto index = static_cast<int32_t>(symbols.size());
-    symbols.push_back({id, index - 1, index + 1});
-  };
+/// The ids of the word's characters.
+void BPEModel::initialSymbols(std::string_view word, Workspace &space) const {
+  std::vector<int32_t> &symbols = space.symbols;
+  std::string &decorated = space.decorated;
+  symbols.clear();
+  auto push = [&](int32_t id) { symbols.push_back(id); };
   // An unknown character waits until the next known one, so that neighbours
   // can be fused. Byte pieces do not flush it, as in the reference library.
   bool unkWaits = false;
-  std::string decorated;
   for (size_t i = 0; i < word.size();) {
     size_t length = unicode::decodeAt(word, i).length;
     std::string_view character = word.substr(i, length);
@@ -105,12 +103,43 @@ BPEModel::initialSymbols(std::string_view word) const {
   }
   if (unkWaits)
     push(*unk);
-  if (!symbols.empty())
-    symbols.back().next = -1;
-  return symbols;
 }
 
-void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
+/// mergeMany of a few: looking through them costs less than a heap.
+void BPEModel::mergeFew(Workspace &space) const {
+  std::vector<int32_t> &symbols = space.symbols;
+  // Of each symbol and the next one.
+  std::vector<const MergeTable::Merge *> &merges = space.merges;
+  merges.clear();
+  for (size_t i = 0; i + 1 < symbols.size(); ++i)
+    merges.push_back(tables.merges.find(symbols[i], symbols[i + 1]));
+  while (true) {
+    // The lowest rank, then leftmost.
+    size_t best = merges.size();
+    for (size_t i = 0; i < merges.size(); ++i)
+      if (merges[i] &&
+          (best == merges.size() || merges[i]->rank < merges[best]->rank))
+        best = i;
+    if (best == merges.size())
+      return;
+    symbols[best] = merges[best]->result;
+    symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
+    merges.erase(merges.begin() + static_cast<ptrdiff_t>(best));
+    if (best > 0)
+      merges[best - 1] = tables.merges.find(symbols[best - 1], symbols[best]);
+    if (best < merges.size())
+      merges[best] = tables.merges.find(symbols[best], symbols[best + 1]);
+  }
+}
+
+/// Of all neighbours that merge, those of the lowest rank first, then the
+/// leftmost, until none is left.
+void BPEModel::mergeMany(std::vector<int32_t> &ids) const {
+  struct Symbol {
+    int32_t id;
+    int32_t previous;
+    int32_t next;
+  };
   struct Candidate {
     int32_t rank;
     int32_t position;
@@ -120,6 +149,12 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       return rank != other.rank ? rank > other.rank : position > other.position;
     }
   };
+  std::vector<Symbol> symbols;
+  symbols.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    auto index = static_cast<int32_t>(i);
+    symbols.push_back({ids[i], index - 1, i + 1 < ids.size() ? index + 1 : -1});
+  }
   std::vector<Candidate> heap;
   heap.reserve(symbols.size());
   auto consider = [&](int32_t left, bool toHeap) {
@@ -160,23 +195,36 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       consider(left.previous, /*toHeap=*/true);
     consider(top.position, /*toHeap=*/true);
   }
-}
-
-void BPEModel::encode(std::string_view word, std::vector<int32_t> &ids) const {
-  if (word.empty())
-    return;
-  if (ignoreMerges) {
-    std::optional<int32_t> whole = vocabulary().find(word);
-    if (whole && !reserved.contains(*whole)) {
-      ids.push_back(*whole);
-      return;
-    }
-  }
-  std::vector<Symbol> symbols = initialSymbols(word);
-  mergeAll(symbols);
+  ids.clear();
   for (const Symbol &symbol : symbols)
     if (symbol.id >= 0)
       ids.push_back(symbol.id);
+}
+
+void BPEModel::encode(std::string_view word, std::vector<int32_t> &ids,
+                      Workspace &space) const {
+  if (word.empty())
+    return;
+  std::optional<uint32_t> piece = vocabulary().number(word);
+  int32_t id = piece ? vocabulary().idOf(*piece) : -1;
+  Whole whole = Unknown;
+  if (piece)
+    whole = wholes[*piece].load(std::memory_order_relaxed);
+  if (whole == Yes || (piece && ignoreMerges && !reserved.contains(id))) {
+    ids.push_back(id);
+    return;
+  }
+  constexpr size_t few = 32;
+  initialSymbols(word, space);
+  if (space.symbols.size() <= few)
+    mergeFew(space);
+  else
+    mergeMany(space.symbols);
+  ids.insert(ids.end(), space.symbols.begin(), space.symbols.end());
+  if (piece && whole == Unknown) {
+    bool itself = space.symbols.size() == 1 && space.symbols.front() == id;
+    wholes[*piece].store(itself ? Yes : No, std::memory_order_relaxed);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,9 @@
 #include "runtime/core/Status.h"
 #include "runtime/tokenizer/Vocabulary.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -49,23 +51,31 @@ public:
     reserved = std::move(ids);
   }
 
+  /// Memory that encoding one word after the other uses again.
+  struct Workspace {
+    std::vector<int32_t> symbols;
+    std::vector<const MergeTable::Merge *> merges;
+    std::string decorated;
+  };
   /// Appends the ids of `word` (well-formed UTF-8, shorter than 2^31 bytes).
   /// O(n log n).
-  void encode(std::string_view word, std::vector<int32_t> &ids) const;
+  void encode(std::string_view word, std::vector<int32_t> &ids,
+              Workspace &space) const;
 
 private:
   BPEModel() = default;
 
-  struct Symbol {
-    int32_t id;
-    int32_t previous;
-    int32_t next;
-  };
+  /// What is known of a piece: whether, as a word, it becomes itself.
+  enum Whole : uint8_t { Unknown, Yes, No };
 
-  std::vector<Symbol> initialSymbols(std::string_view word) const;
-  void mergeAll(std::vector<Symbol> &symbols) const;
+  void initialSymbols(std::string_view word, Workspace &space) const;
+  void mergeFew(Workspace &space) const;
+  void mergeMany(std::vector<int32_t> &symbols) const;
 
   BPETables tables;
+  /// By the piece's number. Most words of a text are pieces, and merging gives
+  /// the same each time; threads that find it out at once find the same.
+  std::unique_ptr<std::atomic<Whole>[]> wholes;
   std::vector<std::optional<int32_t>> bytes;
   std::optional<int32_t> unk;
   std::string prefix, suffix;

@@ -231,10 +231,11 @@ Status HuggingFaceTokenizer::encodeText(std::string_view text, bool atStart,
   if (!normalizer.isIdentity() && !ranges.empty())
     ranges = {{0, normal.size()}};
   std::vector<Word> words;
+  BPEModel::Workspace space;
   auto encodeWords = [&]() -> Status {
     LLM_RETURN_IF_ERROR(preTokenizer.apply(words));
     for (const Word &word : words)
-      model.encode(word.text, ids);
+      model.encode(word.text, ids, space);
     words.clear();
     return Status::success();
   };

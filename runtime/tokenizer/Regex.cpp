@@ -108,10 +108,11 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
   MatchContext context(pcre2_match_context_create(nullptr));
   MatchData data(
       pcre2_match_data_create_from_pattern(impl->code.get(), nullptr));
-  JitStack stack(pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr));
-  if (!context || !data || !stack)
+  if (!context || !data)
     return Status::resource("out of memory");
-  pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  // Compiled code has 32 KiB of the thread's stack, which nearly all patterns
+  // are content with; mapping another one would cost more than most matches.
+  JitStack stack;
   uint64_t limit = baseMatchLimit + matchLimitPerByte * text.size();
   pcre2_set_match_limit(context.get(),
                         static_cast<uint32_t>(std::min<uint64_t>(
@@ -131,6 +132,13 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
     int rc = pcre2_match(impl->code.get(),
                          reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                          from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT && !stack) {
+      stack.reset(pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr));
+      if (!stack)
+        return Status::resource("out of memory");
+      pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+      continue;
+    }
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
       return Status::resource("regular expression: " + pcreMessage(rc));
     if (rc == PCRE2_ERROR_NOMATCH || sinceClock % 256 == 255) {
