@@ -230,24 +230,19 @@ Status HuggingFaceTokenizer::encodeText(std::string_view text, bool atStart,
   std::vector<ByteRange> ranges = untrusted;
   if (!normalizer.isIdentity() && !ranges.empty())
     ranges = {{0, normal.size()}};
-  std::vector<Word> words;
   BPEModel::Workspace space;
-  auto encodeWords = [&]() -> Status {
-    LLM_RETURN_IF_ERROR(preTokenizer.apply(words));
-    for (const Word &word : words)
-      model.encode(word.text, ids, space);
-    words.clear();
-    return Status::success();
+  PreTokenizer::Sink encodeWord = [&](std::string_view word) {
+    model.encode(word, ids, space);
   };
   for (const TextPart &part : normalized.split(normal, ranges)) {
     if (part.id) {
       ids.push_back(*part.id);
       continue;
     }
-    words.push_back(
-        {normal.substr(part.range.begin, part.range.end - part.range.begin),
-         atStart && part.range.begin == 0});
-    LLM_RETURN_IF_ERROR(encodeWords());
+    LLM_RETURN_IF_ERROR(preTokenizer.apply(
+        std::string_view(normal).substr(part.range.begin,
+                                        part.range.end - part.range.begin),
+        atStart && part.range.begin == 0, encodeWord));
   }
   return Status::success();
 }

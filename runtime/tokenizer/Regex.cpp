@@ -105,6 +105,14 @@ Expected<Regex> Regex::literal(std::string_view text) {
 }
 
 Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
+  std::vector<ByteRange> matches;
+  LLM_RETURN_IF_ERROR(findAll(text, matches));
+  return matches;
+}
+
+Status Regex::findAll(std::string_view text,
+                      std::vector<ByteRange> &matches) const {
+  matches.clear();
   MatchContext context(pcre2_match_context_create(nullptr));
   MatchData data(
       pcre2_match_data_create_from_pattern(impl->code.get(), nullptr));
@@ -124,7 +132,6 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
   double allowed =
       baseSeconds + secondsPerMiB * static_cast<double>(text.size()) / 1048576;
 
-  std::vector<ByteRange> matches;
   size_t from = 0;
   for (size_t sinceClock = 0; from <= text.size(); ++sinceClock) {
     size_t windowEnd = from + std::min(windowBytes, text.size() - from);
@@ -172,7 +179,7 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
     matches.push_back({begin, end});
     from = end;
   }
-  return matches;
+  return Status::success();
 }
 
 } // namespace llm::runtime
