@@ -29,9 +29,9 @@ static void *mapAligned(uint64_t bytes, uint64_t alignment, int protection) {
   if (memory == MAP_FAILED || !slack)
     return memory;
   auto *base = static_cast<std::byte *>(memory);
-  uint64_t length = (bytes + page - 1) / page * page;
+  uint64_t length = (bytes + page - 1) & -page;
   uint64_t head = -reinterpret_cast<uintptr_t>(base) & (alignment - 1);
-  uint64_t whole = (bytes + slack + page - 1) / page * page;
+  uint64_t whole = (bytes + slack + page - 1) & -page;
   if (head)
     munmap(base, head);
   if (uint64_t tail = whole - head - length)

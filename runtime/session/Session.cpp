@@ -19,7 +19,7 @@ constexpr int64_t defaultChunk = 512;
 /// Weights are read from the mapped file at first: a short run is over before
 /// huge pages could pay for the copy. After this many steps they are copied, a
 /// part with each step.
-constexpr int64_t stepsBeforeSettling = 64;
+constexpr int64_t stepsBeforeSettling = 128;
 constexpr double settledEachStep = 1.0 / 32;
 
 /// The index of the program that generates on `target`: the one that an
@@ -279,9 +279,7 @@ Status Session::step(const RowCallback &row) {
   return Status::success();
 }
 
-bool Session::settle() {
-  return artifact->settle(settledEachStep, numThreads);
-}
+bool Session::settle() { return artifact->settle(settledEachStep, numThreads); }
 
 void Session::setProfiling(bool on) {
   recorded = on ? std::make_unique<Profile>() : nullptr;
