@@ -231,6 +231,11 @@ bool Artifact::settle(double share, int threads) const {
   size_t left = unsettled.size() - settled;
   if (left == 0)
     return false;
+  // The file may have huge pages itself, all but the rims of the weights.
+  if (settled == 0 && file.hugePageBytes() >= bytes.size() / 10 * 9) {
+    settled = unsettled.size();
+    return false;
+  }
   auto wanted = static_cast<size_t>(
       std::ceil(share * static_cast<double>(unsettled.size())));
   auto count =

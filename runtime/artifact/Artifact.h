@@ -56,8 +56,9 @@ public:
 
   /// Copies some of the mapped weights into huge pages, in place: `share` of
   /// all of them, rounded up. True where something may be left: not where all
-  /// are there, or the system grants no huge pages. Kernels may read weights
-  /// meanwhile; where another thread is at it, nothing is done.
+  /// are there, the file has huge pages itself, or the system grants none.
+  /// Kernels may read weights meanwhile; where another thread is at it, nothing
+  /// is done.
   bool settle(double share, int threads) const;
 
 private:

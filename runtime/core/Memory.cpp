@@ -9,9 +9,11 @@
 #include "runtime/core/Limits.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,6 +101,8 @@ Expected<MappedFile> MappedFile::open(const std::string &path) {
       if (place != MAP_FAILED)
         munmap(place, size);
     } else {
+      // Some file systems then read what is not in memory yet by huge pages.
+      madvise(memory, size, MADV_HUGEPAGE);
       result.base = static_cast<const std::byte *>(memory);
       result.length = size;
     }
@@ -120,6 +124,28 @@ void MappedFile::prefault(std::span<const std::byte> part) const {
   auto begin = reinterpret_cast<uintptr_t>(part.data());
   uintptr_t first = begin / page * page;
   madvise(reinterpret_cast<void *>(first), begin + part.size() - first, advice);
+}
+
+uint64_t MappedFile::hugePageBytes() const {
+  // Mappings, each a line with its range and then lines of figures.
+  std::FILE *maps = std::fopen("/proc/self/smaps", "re");
+  if (!maps)
+    return 0;
+  auto begin = reinterpret_cast<uintptr_t>(base);
+  uint64_t total = 0;
+  bool inside = false;
+  char line[512];
+  constexpr std::string_view key = "FilePmdMapped:";
+  while (std::fgets(line, sizeof(line), maps)) {
+    char *end;
+    uint64_t first = std::strtoull(line, &end, 16);
+    if (*end == '-')
+      inside = first >= begin && first < begin + length;
+    else if (inside && std::string_view(line).starts_with(key))
+      total += std::strtoull(line + key.size(), nullptr, 10) << 10; // from kB
+  }
+  std::fclose(maps);
+  return total;
 }
 
 bool MappedFile::copyInPlace(std::span<const std::byte> part) const {

@@ -70,6 +70,10 @@ public:
   /// A hint: `part` of bytes() is about to be read.
   void prefault(std::span<const std::byte> part) const;
 
+  /// How much of it the system has mapped by huge pages; 0 where it does not
+  /// say. Takes as long as looking at all pages does.
+  uint64_t hugePageBytes() const;
+
   /// Puts a copy of `part`, whose begin and length are multiples of hugePage,
   /// in its place, in huge pages where the system has some: the processor then
   /// finds its way without a page walk every 4 KiB. Addresses and bytes stay
