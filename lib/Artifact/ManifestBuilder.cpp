@@ -26,7 +26,7 @@ namespace {
 /// come on top.
 constexpr uint64_t kFixedBytes = 24u << 20;
 /// Tables that a tokenizer builds, per byte of its sealed form.
-constexpr uint64_t kTokenizerFactor = 20;
+constexpr uint64_t kTokenizerFactor = 8;
 
 void setExpr(artifact::Expr &out, rt::ExprAttr expr,
              const llvm::StringMap<uint32_t> &symbols) {

@@ -16,6 +16,11 @@ namespace llm::runtime {
 
 namespace {
 constexpr int64_t defaultChunk = 512;
+/// Weights are read from the mapped file at first: a short run is over before
+/// huge pages could pay for the copy. After this many steps they are copied, a
+/// part with each step.
+constexpr int64_t stepsBeforeSettling = 128;
+constexpr double settledEachStep = 1.0 / 32;
 
 /// The index of the program that generates on `target`: the one that an
 /// iteration calls, or, without iterations, the only one.
@@ -281,6 +286,8 @@ Status Session::step(const RowCallback &row) {
     recorded->nanoseconds.assign(plan->calls().size(), 0);
     times = recorded->nanoseconds.data();
   }
+  if (++steps > stepsBeforeSettling)
+    settle();
   LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
   const auto *values = reinterpret_cast<const float *>(logits.data());
   const auto *largest = reinterpret_cast<const float *>(maxima.data());
@@ -292,6 +299,8 @@ Status Session::step(const RowCallback &row) {
                              {largest + i * blocks, blocks}}));
   return Status::success();
 }
+
+bool Session::settle() { return artifact->settle(settledEachStep, numThreads); }
 
 void Session::setProfiling(bool on) {
   recorded = on ? std::make_unique<Profile>() : nullptr;

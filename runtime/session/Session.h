@@ -106,6 +106,9 @@ public:
   /// Runs one step, then calls `row` for each row of logits, in the order of
   /// the step's tokens. Does nothing when idle.
   Status step(const RowCallback &row);
+  /// Brings a part of the weights into huge pages, as step does by itself when
+  /// there have been some. True where some are left.
+  bool settle();
 
   /// Time of each dispatch of the last step.
   struct Profile {
@@ -141,6 +144,7 @@ private:
   int64_t cacheSlots = 0;
   int32_t contextLength = 0;
   int numThreads = 1;
+  int64_t steps = 0; ///< that have been run
   MemoryUse use;
   std::unique_ptr<Profile> recorded;
 };

@@ -127,7 +127,10 @@ Status benchBatch(const BenchOptions &options,
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<Session> created,
                        createSession(options, std::move(artifact), batch));
   Session &session = *created;
-  // Faults in code, arena and threads.
+  // Faults in code, arena and threads; weights come to where long runs have
+  // them.
+  while (session.settle())
+    ;
   LLM_RETURN_IF_ERROR(
       measure(session, 1, std::min<int64_t>(options.promptTokens, 16),
               std::min<int64_t>(options.genTokens, 2), nullptr));
