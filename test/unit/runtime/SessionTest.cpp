@@ -58,7 +58,8 @@ TEST(Session, AdmitsByTheCertificate) {
   ASSERT_TRUE(created);
   MemoryUse use = created->memory();
   EXPECT_EQ(use.cache, 4 * 256 * 12u);
-  EXPECT_EQ(use.logits, 4 * 101 * 4u);
+  // 101 logits and the maxima of 4 blocks of them.
+  EXPECT_EQ(use.logits, 4 * (101 + 4) * 4u);
   EXPECT_EQ(use.fixed, 16u << 20);
   options.memory = use.total();
   EXPECT_TRUE(Session::create(open({}), options));
