@@ -7,7 +7,7 @@
 Prints a table, and fails where a recipe exceeds its bound (BOUNDS below). What a
 recipe is compared with is measured first where it is not asked for. A recipe may
 be a file, or quantize=METHOD,… as llm-compile's --quantize takes it; these have no
-bound. `make accuracy` runs it on SmolLM2-135M-Instruct, which `make demo` exports,
+bound. `RECIPE+kv=TYPE` is a recipe with another type of the cache. `make accuracy` runs it on SmolLM2-135M-Instruct, which `make demo` exports,
 and the test text of wikitext-2.
 """
 
@@ -20,17 +20,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = ROOT.parent / "shared/data/text/wikitext-2-raw.test.hfjoin.txt"
-NAMES = "none,bf16,w8a8,w4a16,w4a8"
+NAMES = "none,bf16,bf16+kv=int8,bf16+kv=fp8,w8a8,w4a16,w4a8"
 # recipe: (what it is compared with, by how much perplexity may differ)
-BOUNDS = {"bf16": ("none", 0.002), "w8a8": ("none", 0.01), "w4a8": ("w4a16", 0.015)}
+BOUNDS = {"bf16": ("none", 0.002), "bf16+kv=int8": ("bf16", 0.002), "bf16+kv=fp8": ("bf16", 0.01), "w8a8": ("none", 0.01), "w4a8": ("w4a16", 0.015)}
 
 
 def measure(args, recipe):
     artifact = (args.output or args.build / "accuracy") / f"{Path(recipe).stem}.llmx"
     artifact.parent.mkdir(parents=True, exist_ok=True)
-    option = f"--{recipe}" if recipe.startswith("quantize=") else f"--recipe={recipe}"
+    name, _, cache = recipe.partition("+kv=")
+    options = [f"--{name}" if name.startswith("quantize=") else f"--recipe={name}"]
+    options += [f"--kv={cache}"] if cache else []
     start = time.monotonic()
-    subprocess.run([args.build / "bin/llm-compile", args.model, "-o", artifact, option], check=True)
+    subprocess.run([args.build / "bin/llm-compile", args.model, "-o", artifact, *options], check=True)
     seconds = time.monotonic() - start
     command = [args.build / "bin/llm-run", "perplexity", artifact, "--file", args.text, "--json"]
     command += ["--context", str(args.context), "--max-tokens", str(args.tokens)]

@@ -10,12 +10,29 @@ made up.
 """
 
 import argparse
+import itertools
+import string
 
 import gguf
 import numpy as np
 
 HIDDEN, INNER, HEADS, KV_HEADS, VOCABULARY, CONTEXT = 2048, 5632, 32, 4, 32000, 2048
 HEAD = HIDDEN // HEADS
+
+
+SPECIAL = ["<unk>", "<s>", "</s>"]
+
+
+def vocabulary():
+    """A byte-level BPE, which every engine reads: the bytes, then pairs of letters, then pairs of those."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    # A byte that is not printable stands as the next character from U+0100 on (Radford et al., 2019).
+    others = (chr(0x100 + i) for i in range(256))
+    tokens = SPECIAL + [chr(byte) if byte in printable else next(others) for byte in range(256)]
+    pairs = [a + b for a in string.ascii_lowercase for b in string.ascii_lowercase]
+    merges = [(pair[0], pair[1]) for pair in pairs] + list(itertools.product(pairs, pairs))
+    merges = merges[:VOCABULARY - len(tokens)]
+    return tokens + [a + b for a, b in merges], [f"{a} {b}" for a, b in merges]
 
 
 def main():
@@ -37,17 +54,17 @@ def main():
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
 
+    tokens, merges = vocabulary()
     kinds = gguf.TokenType
-    tokens = [("<unk>", kinds.UNKNOWN), ("<s>", kinds.CONTROL), ("</s>", kinds.CONTROL)]
-    tokens += [(f"<0x{byte:02X}>", kinds.BYTE) for byte in range(256)]
-    tokens += [(f"\u2581t{i}", kinds.NORMAL) for i in range(VOCABULARY - len(tokens))]
-    writer.add_tokenizer_model("llama")
-    writer.add_token_list([text for text, _ in tokens])
-    writer.add_token_scores([-float(i) for i in range(len(tokens))])
-    writer.add_token_types([kind for _, kind in tokens])
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types([kinds.CONTROL if token in SPECIAL else kinds.NORMAL for token in tokens])
+    writer.add_token_merges(merges)
     writer.add_unk_token_id(0)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    writer.add_pad_token_id(2)
 
     def matrix(name, rows, columns):
         weights = draw.standard_normal((rows, columns), dtype=np.float32) / np.float32(columns) ** 0.5
