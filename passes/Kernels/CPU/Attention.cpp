@@ -45,6 +45,19 @@ LogicalResult AttentionEmitter::readParams() {
   softcap = static_cast<float>(*cap);
   cacheType = *type;
   group = heads / kvHeads;
+  if (auto planes = kernel.kernel().getParams().getAs<StringAttr>("planes")) {
+    blocked = planes == "blocks";
+    if (!blocked && planes != "rows")
+      return kernel.kernel().emitOpError("planes are 'rows' or 'blocks', not ")
+             << planes;
+  }
+  unit = BlockPlane::unitOf(cacheType);
+  if (blocked && (pageSize == 0 || pageSize % kSlotBlock))
+    return kernel.kernel().emitOpError("pages of ")
+           << pageSize << " slots are not whole blocks of " << kSlotBlock;
+  if (blocked && size % unit)
+    return kernel.kernel().emitOpError()
+           << "keys of " << size << " elements do not make pairs in blocks";
   // A unit's queries and outputs live on the stack.
   int64_t most = kMaxTile / (size + 2 * valueSize),
           groupHeads = heads / headGroups;
@@ -66,6 +79,10 @@ void AttentionEmitter::declare() {
   width = e->width();
   codes = cacheType.getIntOrFloatBitWidth() == 8;
   pairs = (cacheType.isBF16() || codes) && kernel.target().has("avx512bf16");
+  native = pairs ? cacheType.isBF16() : cacheType.isF32();
+  steps = pairs ? 1 : unit;
+  keyBlocks = {kvHeads, size, unit};
+  valueBlocks = {kvHeads, valueSize, unit};
   keySteps = pairs ? (size + 1) / 2 : size;
   valueWidth = (valueSize + width - 1) / width * width;
   columns = width >= 16 ? 4 : 2;
