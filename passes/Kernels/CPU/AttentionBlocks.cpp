@@ -128,16 +128,14 @@ void AttentionEmitter::fetchHead(const Chunk &chunk) {
   });
 }
 
-/// Copies the keys of the blocks that hold a seen slot into scratch.
+/// Copies the keys into scratch. Blocks without a seen slot too, which are the
+/// nearest one that has: what scratch held before could be denormal, and slow.
 void AttentionEmitter::widenKeys(const Chunk &chunk) {
-  Value first = e->divi(e->subi(chunk.first, chunk.start), kSlotBlock);
-  Value last = e->divi(
-      e->addi(e->subi(chunk.last, chunk.start), kSlotBlock - 1), kSlotBlock);
   fetching = true;
-  e->loop(first, last, 1, [&](Value block) {
+  e->loop(e->idx(0), e->idx(kChunk), kSlotBlock, [&](Value block) {
     e->loop(e->idx(0), e->idx(size / unit), 1, [&](Value k) {
       for (int64_t i = 0; i < kSlotBlock; i += width) {
-        Value slot = e->addi(e->muli(block, kSlotBlock), i);
+        Value slot = e->addi(block, i);
         Value to = e->addi(e->muli(k, steps * kChunk), slot);
         for (Value x : keyLine(chunk, slot, k)) {
           vector::StoreOp::create(*e, x, tileKeys, ValueRange{to});

@@ -146,11 +146,25 @@ void AttentionEmitter::emitSlots(const Run &run, const Chunk &chunk) {
   });
 }
 
-/// Transposes the keys of the blocks of `width` slots that hold a seen one.
+/// Transposes the keys of the blocks of `width` slots that hold a seen one. The
+/// others become zero: what scratch held before could be denormal, and slow.
 void AttentionEmitter::packKeys(const Chunk &chunk) {
   Value firstBlock = e->divi(e->subi(chunk.first, chunk.start), width);
   Value lastBlock =
       e->divi(e->addi(e->subi(chunk.last, chunk.start), width - 1), width);
+  Value zero = arith::ConstantOp::create(
+      *e, e->getZeroAttr(VectorType::get(
+              {width}, cast<MemRefType>(tileKeys.getType()).getElementType())));
+  auto clear = [&](Value low, Value high) {
+    e->loop(low, high, 1, [&](Value block) {
+      e->loop(e->idx(0), e->idx(keySteps), 1, [&](Value k) {
+        Value to = e->addi(e->muli(k, kChunk), e->muli(block, width));
+        vector::StoreOp::create(*e, zero, tileKeys, ValueRange{to});
+      });
+    });
+  };
+  clear(e->idx(0), firstBlock);
+  clear(lastBlock, e->idx(kChunk / width));
   // Elements of a step of the inner loop over `keySteps`.
   int64_t unit = pairs ? 2 : 1;
   int64_t parts = (size + width * unit - 1) / (width * unit);
