@@ -23,7 +23,7 @@ public:
       : program(program), symbols(program) {}
 
   void run();
-  int64_t conversions = 0, residuals = 0;
+  int64_t conversions = 0, residuals = 0, rotations = 0;
 
 private:
   rt::KernelOp getKernel(rt::DispatchOp dispatch) {
@@ -32,6 +32,7 @@ private:
   rt::DispatchOp onlyWriter(Value buffer, rt::DispatchOp reader);
   bool fuseConversion(rt::DispatchOp convert);
   bool fuseResidual(rt::DispatchOp add);
+  bool fuseRotation(rt::DispatchOp append);
   void setParams(rt::DispatchOp dispatch, NamedAttrList params);
   void setWrites(rt::DispatchOp dispatch, rt::DispatchOp of);
   void eraseUnused();
@@ -175,6 +176,42 @@ bool DispatchFuser::fuseResidual(rt::DispatchOp add) {
   return true;
 }
 
+/// Keys that only `append` reads rotated are rotated as they are stored.
+bool DispatchFuser::fuseRotation(rt::DispatchOp append) {
+  rt::KernelOp kernel = getKernel(append);
+  if (kernel.getFamily() != "kv_append" || append.getReads().size() != 3)
+    return false;
+  Value rows = append.getReads()[0];
+  rt::DispatchOp rope = onlyWriter(rows, append);
+  if (!rope || getKernel(rope).getFamily() != "rope")
+    return false;
+  DictionaryAttr rotation = getKernel(rope).getParams();
+  int64_t heads = getInt(getKernel(rope), "heads");
+  if (heads * getInt(getKernel(rope), "size") != getInt(kernel, "width") ||
+      (kernel.getParams().contains("heads") &&
+       getInt(kernel, "heads") != heads))
+    return false;
+  // What is read must still be there.
+  for (Operation *op = rope->getNextNode(); op != append;
+       op = op->getNextNode())
+    if (auto between = dyn_cast<rt::DispatchOp>(op))
+      for (Value written : between.getWrites())
+        if (llvm::is_contained(rope.getReads(), written))
+          return false;
+  NamedAttrList params(kernel.getParams());
+  for (StringRef name : {"heads", "rotary_dim", "positions", "interleaved"})
+    if (Attribute value = rotation.get(name))
+      params.set(name, value);
+  setParams(append, params);
+  SmallVector<Value> reads(append.getReads());
+  reads[0] = rope.getReads()[0];
+  llvm::append_range(reads, rope.getReads().drop_front());
+  append.getReadsMutable().assign(reads);
+  rope.erase();
+  rows.getDefiningOp()->erase();
+  return true;
+}
+
 void DispatchFuser::eraseUnused() {
   llvm::StringSet<> used;
   for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
@@ -192,8 +229,10 @@ void DispatchFuser::run() {
       ++conversions;
     else if (fuseResidual(dispatch))
       ++residuals;
+    else if (fuseRotation(dispatch))
+      ++rotations;
   }
-  if (conversions || residuals)
+  if (conversions || residuals || rotations)
     eraseUnused();
 }
 
@@ -209,6 +248,7 @@ struct FuseDispatchesPass : impl::FuseDispatchesPassBase<FuseDispatchesPass> {
       fuser.run();
       numConversions += fuser.conversions;
       numResiduals += fuser.residuals;
+      numRotations += fuser.rotations;
     }
   }
 };

@@ -15,31 +15,37 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
-  let summary = "Let kernels write converted rows and add residuals";
+  let summary = "Let kernels convert rows, add residuals and rotate keys";
   let description = [{
     In programs with target "cpu", after --llm-pack-weights: where only a
     `quantize_rows` or a `cast_rows` reads what a norm or a chain of elementwise
     operators writes, that kernel writes the converted rows (parameter
     `output`). Where only an addition of two inputs reads what a `linear`
-    writes, the `linear` adds the other rows last (parameter `residual`). The
-    results keep their bits.
+    writes, the `linear` adds the other rows last (parameter `residual`). Where
+    only a `kv_append` reads what a `rope` writes, it rotates the rows itself
+    (parameters `rotary_dim`, `positions` and `interleaved`). The results keep
+    their bits.
 
     ```mlir
     rt.dispatch @rms_norm_0 ... reads(%x, %scale) writes(%rows)
     rt.dispatch @quantize_rows ... reads(%rows) writes(%codes, %scales, %offsets)
     rt.dispatch @linear_0 ... reads(%codes, %scales, %offsets, %w) writes(%y)
     rt.dispatch @elementwise_0 ... reads(%x, %y) writes(%sum)
+    rt.dispatch @rope_0 ... reads(%keys, %position, %cos, %sin) writes(%rotated)
+    rt.dispatch @kv_append_0 ... reads(%rotated, %slot, %seq) writes(%plane)
     ```
     becomes
     ```mlir
     rt.dispatch @rms_norm_0_0 ... reads(%x, %scale) writes(%codes, %scales, %offsets)
     rt.dispatch @linear_0_1 ... reads(%codes, %scales, %offsets, %w, %x) writes(%sum)
+    rt.dispatch @kv_append_0_2 ... reads(%keys, %slot, %seq, %position, %cos, %sin) writes(%plane)
     ```
   }];
   let dependentDialects = ["::mlir::rt::RTDialect"];
   let statistics = [
     Statistic<"numConversions", "conversions", "Conversions that a producer took in">,
-    Statistic<"numResiduals", "residuals", "Additions that a linear took in">
+    Statistic<"numResiduals", "residuals", "Additions that a linear took in">,
+    Statistic<"numRotations", "rotations", "Rotations that a kv_append took in">
   ];
 }
 
