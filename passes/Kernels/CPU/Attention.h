@@ -52,7 +52,12 @@ private:
     Value firstCount; ///< slots that the first token sees
     Value low, count; ///< slots that some token sees: [low, count)
     Value lastLow;    ///< where the last token's window begins
-    Value lastChunk;  ///< the last one that the unit takes
+  };
+  /// Where the next unit begins to read, if it is another sequence's, or other
+  /// heads.
+  struct NextUnit {
+    Value exists; ///< i1
+    Value table, low, count, shift;
   };
   /// A chunk that a run is at: slots [first, last) of it are seen by some row.
   struct Chunk {
@@ -61,11 +66,13 @@ private:
     Value hides;   ///< i1: not every row sees all of [first, last)
     Value slots;   ///< where `slots` holds its physical slots, or blocks
     Value ahead;   ///< and those of the next chunk, to be fetched
+    Value shift;   ///< of its heads against the unit's
   };
 
   // Attention.cpp
   void declare();
   void emitItem(Value item);
+  void findNextUnit(Value whole, Value units);
   void emitTokens(Value start, Value end, Value part, Value parts);
   void emitRun(Value seq, Value first, Value end, Value part, Value parts);
   void emitQueries(const Run &run);
@@ -102,7 +109,7 @@ private:
   TypedAttr keptSlot(bool second);
   SmallVector<Value> toOperands(Value raw);
   SmallVector<Value> keyLine(const Chunk &chunk, Value slot, Value k);
-  Value valuesAt(Value list, Value block, Value line, Value d);
+  Value valuesAt(Value list, Value head, Value block, Value line, Value d);
   SmallVector<Value> valueLine(const Chunk &chunk, Value block, Value line,
                                Value d, int64_t count, Value mask);
   void fetch(Value plane, Value at);
@@ -168,10 +175,11 @@ private:
       partials;
   Value firstHead, numHeads; ///< kv heads of the unit
   Value maxTokens;           ///< of a run
-  Value isSplit;             ///< i1: spans go to `partials`
-  Value headIndex;           ///< of the head at hand, among the unit's
-  Value head;                ///< the kv head at hand
-  Value rowBase;             ///< where its rows begin in scratch
+  NextUnit nextUnit;
+  Value isSplit;   ///< i1: spans go to `partials`
+  Value headIndex; ///< of the head at hand, among the unit's
+  Value head;      ///< the kv head at hand
+  Value rowBase;   ///< where its rows begin in scratch
   // Scratch. Rows of a unit are at (rowBase + row) * stride.
   Value tileQueries; ///< [row][keySteps], scaled
   Value slots;       ///< [2][64] physical slots of two chunks, or [2][4] blocks

@@ -80,17 +80,18 @@ SmallVector<Value> AttentionEmitter::keyLine(const Chunk &chunk, Value slot,
   Value entry = e->divi(slot, kSlotBlock);
   Value within =
       e->muli(e->addi(e->muli(k, kSlotBlock), e->remi(slot, kSlotBlock)), unit);
-  auto lineOf = [&](Value list) {
+  auto lineOf = [&](Value list, Value head) {
     Value block = e->load(slots, e->addi(list, entry));
     return e->addi(blockElement(*e, keyBlocks, block, head), within);
   };
   if (fetching)
-    fetch(keys, lineOf(chunk.ahead));
-  return toOperands(e->loadRaw(keys, lineOf(chunk.slots), width * unit));
+    fetch(keys, lineOf(chunk.ahead, e->addi(head, chunk.shift)));
+  return toOperands(e->loadRaw(keys, lineOf(chunk.slots, head), width * unit));
 }
 
 /// Where the values of line `line` (a slot, or a pair) of a chunk's block are.
-Value AttentionEmitter::valuesAt(Value list, Value block, Value line, Value d) {
+Value AttentionEmitter::valuesAt(Value list, Value head, Value block,
+                                 Value line, Value d) {
   Value id = e->load(slots, e->addi(list, block));
   return e->addi(blockElement(*e, valueBlocks, id, head),
                  e->muli(e->addi(e->muli(line, valueSize), d), unit));
@@ -102,8 +103,9 @@ SmallVector<Value> AttentionEmitter::valueLine(const Chunk &chunk, Value block,
                                                Value line, Value d,
                                                int64_t count, Value mask) {
   if (fetching)
-    fetch(values, valuesAt(chunk.ahead, block, line, d));
-  Value at = valuesAt(chunk.slots, block, line, d);
+    fetch(values,
+          valuesAt(chunk.ahead, e->addi(head, chunk.shift), block, line, d));
+  Value at = valuesAt(chunk.slots, head, block, line, d);
   Value raw = padTo(*e, e->loadRaw(values, at, count * unit), width * unit);
   if (mask) {
     auto type = VectorType::get({width}, mask.getType());
@@ -119,8 +121,9 @@ void AttentionEmitter::fetchHead(const Chunk &chunk) {
   int64_t line = 64 * 8 / cacheType.getIntOrFloatBitWidth();
   e->loop(e->idx(0), e->idx(kChunk / kSlotBlock), 1, [&](Value i) {
     Value block = e->load(slots, e->addi(chunk.ahead, i));
-    Value key = blockElement(*e, keyBlocks, block, head),
-          value = blockElement(*e, valueBlocks, block, head);
+    Value next = e->addi(head, chunk.shift);
+    Value key = blockElement(*e, keyBlocks, block, next),
+          value = blockElement(*e, valueBlocks, block, next);
     e->loop(e->idx(0), e->idx(kSlotBlock * size), line,
             [&](Value d) { fetch(keys, e->addi(key, d)); });
     e->loop(e->idx(0), e->idx(kSlotBlock * valueSize), line,
@@ -199,7 +202,7 @@ Value AttentionEmitter::emitNonFiniteLine(const Chunk &chunk) {
       {e->splatInt(0, width * unit, bits)},
       [&](Value line, ValueRange sofar) -> SmallVector<Value> {
         auto part = [&](Value d, int64_t count, Value largest) -> Value {
-          Value at = valuesAt(chunk.slots, e->divi(line, perBlock),
+          Value at = valuesAt(chunk.slots, head, e->divi(line, perBlock),
                               e->remi(line, perBlock), d);
           Value raw =
               padTo(*e, e->loadRaw(values, at, count * unit), width * unit);

@@ -111,7 +111,8 @@ void AttentionEmitter::fetchAhead(const Chunk &chunk, Value plane, int64_t size,
   int64_t line = 64 * 8 / cacheType.getIntOrFloatBitWidth();
   e->loop(bound(index), bound(e->addi(index, 1)), 1, [&](Value j) {
     Value slot = e->load(slots, e->addi(chunk.ahead, j));
-    Value from = e->muli(e->addi(e->muli(slot, kvHeads), firstHead), size);
+    Value heads = e->addi(firstHead, chunk.shift);
+    Value from = e->muli(e->addi(e->muli(slot, kvHeads), heads), size);
     e->loop(e->idx(0), e->muli(numHeads, size), line, [&](Value d) {
       memref::PrefetchOp::create(*e, plane, ValueRange{e->addi(from, d)},
                                  /*isWrite=*/false, /*localityHint=*/2,

@@ -71,10 +71,20 @@ std::pair<Value, Value> AttentionEmitter::rowRange(const Run &run, Value row) {
 
 void AttentionEmitter::emitChunk(const Run &run, Value index) {
   Chunk chunk = chunkAt(run, index);
-  // The one behind the last is the last again.
-  Chunk next = chunkAt(run, e->mini(e->addi(index, 1), run.lastChunk));
+  // Behind the last one of the sequence is the next unit's, or itself again.
+  Value last = e->divi(e->subi(run.count, e->idx(1)), kChunk);
+  Value leaves = arith::AndIOp::create(
+      *e, nextUnit.exists,
+      arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, index, last));
+  Run other = run;
+  other.table = e->select(leaves, nextUnit.table, run.table);
+  other.low = e->select(leaves, nextUnit.low, run.low);
+  other.count = e->select(leaves, nextUnit.count, run.count);
+  Chunk next = chunkAt(other, e->select(leaves, e->divi(nextUnit.low, kChunk),
+                                        e->mini(e->addi(index, 1), last)));
   next.slots = chunk.ahead;
-  emitSlots(run, next);
+  chunk.shift = e->select(leaves, nextUnit.shift, e->idx(0));
+  emitSlots(other, next);
   forHeads(run.rows, [&] { emitHead(run, chunk); });
 }
 
