@@ -86,6 +86,7 @@ struct Format {
   int level = 0;
   double peak = 0;
   int64_t groupSize = 0;
+  int64_t scaleGroup = 0; ///< inputs in int8 that share a scale
 };
 } // namespace
 
@@ -99,20 +100,25 @@ static Format parseFormat(const std::string &name, int64_t k) {
     return {panel("panel_pairs", "bf16"), 0, peaks.f32};
   if (name == "bf16a3")
     return {panel("panel_pairs", "bf16"), 3, peaks.bf16};
-  // qBgG, qBrow, with int8 inputs, zN: zero points; qBf32: f32 inputs.
+  // qBgG, qBrow, with int8 inputs, sS: S of them share a scale, z: zero points;
+  // qBf32: f32 inputs.
   if (name.size() < 3 || name[0] != 'q') {
     fprintf(stderr, "unknown format %s\n", name.c_str());
     exit(1);
   }
   int bits = name[1] - '0';
   std::string rest = name.substr(2);
-  std::string digits = rest.substr(1, rest.find_last_not_of('z'));
-  int64_t group = rest[0] == 'g'          ? parseCount(digits)
-                  : rest.find("row") == 0 ? k
-                                          : 32;
+  auto count = [&](char letter, int64_t otherwise) {
+    size_t at = rest.find(letter),
+           end = rest.find_first_not_of("0123456789", at + 1);
+    return at == std::string::npos
+               ? otherwise
+               : parseCount(rest.substr(at + 1, end - at - 1));
+  };
+  int64_t group = rest.find("row") == 0 ? k : count('g', 32);
   Format format{"kind = \"panel_affine\", " + entry("bits", bits) +
                     entry("group_size", group) + "scale_type = f16",
-                rest.find("f32") == 0 ? 0 : 4, 0, group};
+                rest.find("f32") == 0 ? 0 : 4, 0, group, count('s', group)};
   if (rest.back() == 'z')
     format.layout += ", zero_type = ui8";
   format.peak = format.level == 4 ? peaks.int8 : peaks.f32;
@@ -130,6 +136,9 @@ static void benchLinear(const std::string &formatName, int64_t n, int64_t k) {
   std::string layout = "{" + size + format.layout + "}";
   CompiledKernel kernel("linear",
                         "{" + size + entry("accuracy_level", format.level) +
+                            (format.level == 4
+                                 ? entry("activation_group", format.scaleGroup)
+                                 : "") +
                             "layout = " + layout + "}",
                         options.mcpu);
   int64_t panels = (n + 31) / 32, bytes = layoutBytes(layout);

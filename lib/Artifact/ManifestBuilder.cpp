@@ -26,7 +26,7 @@ namespace {
 /// come on top.
 constexpr uint64_t kFixedBytes = 24u << 20;
 /// Tables that a tokenizer builds, per byte of its sealed form.
-constexpr uint64_t kTokenizerFactor = 20;
+constexpr uint64_t kTokenizerFactor = 8;
 
 void setExpr(artifact::Expr &out, rt::ExprAttr expr,
              const llvm::StringMap<uint32_t> &symbols) {
@@ -455,9 +455,12 @@ private:
     if (inputs.tokenizer)
       fixed += kTokenizerFactor * inputs.tokenizer->bytes.size();
     certificate->set_fixed_bytes(fixed);
-    // Logits of a row on the host: the io buffer and the sampler's copy.
-    certificate->set_bytes_per_vocabulary_row(2 * sizeof(float) *
-                                              manifest.vocabulary_size());
+    // Logits of a row on the host and the maxima of their blocks: the io
+    // buffers and the sampler's copies.
+    certificate->set_bytes_per_vocabulary_row(
+        2 * sizeof(float) *
+        (manifest.vocabulary_size() +
+         ::llvm::divideCeil(manifest.vocabulary_size(), LLM_LOGITS_BLOCK)));
   }
 
   ModuleOp module;

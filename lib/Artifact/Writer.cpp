@@ -13,14 +13,12 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "passes/Kernels/Layouts.h"
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Checksum.h"
 #include "runtime/artifact/PassSeconds.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cstring>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <span>
 
 using namespace mlir;
 using namespace ::llm;
@@ -51,9 +49,7 @@ llvm::Error padTo(Output &output, uint64_t offset) {
 /// The packed weights, one after the other, each at its offset.
 LogicalResult writeWeights(ModuleOp module, const artifact::Manifest &manifest,
                            Output &output, uint64_t start, uint64_t &checksum) {
-  XXH3_state_t *state = XXH3_createState();
-  llvm::scope_exit release([&] { XXH3_freeState(state); });
-  XXH3_64bits_reset(state);
+  runtime::PayloadChecksum sum;
   WeightFiles files;
   std::vector<char> packed;
   for (const artifact::Weight &weight : manifest.weights()) {
@@ -87,14 +83,14 @@ LogicalResult writeWeights(ModuleOp module, const artifact::Manifest &manifest,
               MutableArrayRef<char>(packed.data(), weight.size()), &files)))
         return failure();
     }
-    XXH3_64bits_update(state, packed.data(), packed.size());
+    sum.add(std::as_bytes(std::span(packed)));
     if (failed(
             report(module, output, padTo(output, start + weight.offset()))) ||
         failed(
             report(module, output, output.write(packed.data(), packed.size()))))
       return failure();
   }
-  checksum = XXH3_64bits_digest(state);
+  checksum = sum.get();
   return success();
 }
 
@@ -152,7 +148,8 @@ LogicalResult writeArtifact(ModuleOp module, const ArtifactInputs &inputs,
     data = payload.kind() == artifact::Payload::CODE
                ? static_cast<const void *>(inputs.code[i].bytes.data())
                : inputs.tokenizer->bytes.data();
-    payload.set_checksum(XXH3_64bits(data, payload.size()));
+    payload.set_checksum(runtime::payloadChecksum(
+        {static_cast<const std::byte *>(data), payload.size()}));
     if (failed(check(output.write(data, payload.size()))))
       return failure();
   }
@@ -163,10 +160,12 @@ LogicalResult writeArtifact(ModuleOp module, const ArtifactInputs &inputs,
   std::memcpy(header.magic, LLM_ARTIFACT_MAGIC, sizeof header.magic);
   header.version = LLM_ARTIFACT_VERSION;
   header.manifest_size = serialized.size();
-  header.manifest_checksum = XXH3_64bits(serialized.data(), serialized.size());
+  header.manifest_checksum =
+      runtime::checksum(std::as_bytes(std::span(serialized)));
   header.file_size = fileSize;
-  header.header_checksum =
-      XXH3_64bits(&header, offsetof(llm_artifact_header, header_checksum));
+  header.header_checksum = runtime::checksum(
+      std::as_bytes(std::span(&header, 1))
+          .first(offsetof(llm_artifact_header, header_checksum)));
   if (failed(check(output.writeAt(0, &header, sizeof header))) ||
       failed(check(
           output.writeAt(sizeof header, serialized.data(), serialized.size()))))

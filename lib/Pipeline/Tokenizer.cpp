@@ -32,13 +32,12 @@ LogicalResult sealTokenizer(ModuleOp module, StringRef modelPath,
   }
   if (!source)
     return success();
-  auto loaded =
-      runtime::Tokenizer::load(source->kind, source->bytes, source->config);
-  if (!loaded)
-    return report(loaded.status());
   auto sealed = runtime::sealTokenizer(*source);
   if (!sealed)
     return report(sealed.status());
+  auto loaded = runtime::loadSealedTokenizer(*sealed);
+  if (!loaded)
+    return report(loaded.status());
 
   const runtime::Tokenizer &model = **loaded;
   for (auto program : module.getOps<rt::ProgramOp>()) {

@@ -35,6 +35,11 @@ struct QuantizeActivations
              << "'";
       return signalPassFailure();
     }
+    if (groupSize && level != 4) {
+      emit() << "group-size is for int8: " << type.getValue()
+             << " has no scales";
+      return signalPassFailure();
+    }
     FailureOr<Selection> selection = Selection::parse(where, match, emit);
     if (failed(selection))
       return signalPassFailure();
@@ -43,9 +48,11 @@ struct QuantizeActivations
         continue;
       for (LinearOp linear : uses.linears) {
         if (!selection->isThere(linear) ||
-            linear.getAccuracyLevel() == static_cast<uint64_t>(level))
+            (linear.getAccuracyLevel() == static_cast<uint64_t>(level) &&
+             linear.getActivationGroup() == groupSize))
           continue;
         linear.setAccuracyLevel(level);
+        linear.setActivationGroup(groupSize);
         ++numProducts;
       }
     }

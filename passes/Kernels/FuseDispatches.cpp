@@ -7,7 +7,9 @@
 #include "passes/Kernels/Passes.h"
 
 #include "dialects/RT/IR/RTDialect.h"
+#include "llm/ABI/step.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Kernels/Layouts.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -23,7 +25,8 @@ public:
       : program(program), symbols(program) {}
 
   void run();
-  int64_t conversions = 0, residuals = 0, rotations = 0;
+  int64_t conversions = 0, residuals = 0, programs = 0, maxima = 0,
+          rotations = 0;
 
 private:
   rt::KernelOp getKernel(rt::DispatchOp dispatch) {
@@ -33,6 +36,9 @@ private:
   bool fuseConversion(rt::DispatchOp convert);
   bool fuseResidual(rt::DispatchOp add);
   bool fuseRotation(rt::DispatchOp append);
+  bool fuseProgram(rt::DispatchOp elementwise);
+  bool fuseMaxima(rt::DispatchOp linear);
+  bool canMove(rt::DispatchOp dispatch, rt::DispatchOp to);
   void setParams(rt::DispatchOp dispatch, NamedAttrList params);
   void setWrites(rt::DispatchOp dispatch, rt::DispatchOp of);
   void eraseUnused();
@@ -93,8 +99,21 @@ void DispatchFuser::setWrites(rt::DispatchOp dispatch, rt::DispatchOp of) {
   dispatch.getWritesMutable().assign(writes);
 }
 
-/// A norm or chain of elementwise operators that `convert` alone reads leaves
-/// its rows converted.
+/// Elements of a quantize_rows that share a scale.
+static int64_t scaleGroupOf(rt::KernelOp quantize) {
+  int64_t size = getInt(quantize, "scale_group");
+  return size < 0 ? getInt(quantize, "group_size") : size;
+}
+
+/// Whether a linear that makes outputs of its sums can write them in int8: a
+/// work item computes all that share a scale.
+static bool canQuantize(rt::KernelOp quantize) {
+  int64_t size = scaleGroupOf(quantize);
+  return size > 0 && size % kPanelBlock == 0 && size <= kMaxItemOutputs;
+}
+
+/// A norm, a chain of elementwise operators or a linear that ends in one, which
+/// `convert` alone reads, leaves its rows converted.
 bool DispatchFuser::fuseConversion(rt::DispatchOp convert) {
   rt::KernelOp kernel = getKernel(convert);
   bool int8 = kernel.getFamily() == "quantize_rows";
@@ -107,18 +126,26 @@ bool DispatchFuser::fuseConversion(rt::DispatchOp convert) {
   rt::KernelOp from = getKernel(producer);
   StringRef family = from.getFamily();
   bool norm = family == "rms_norm" || family == "layer_norm";
-  if ((!norm && family != "elementwise") ||
+  bool linear = family == "linear" && from.getParams().contains("ops");
+  if ((!norm && !linear && family != "elementwise") ||
       from.getParams().contains("output") ||
-      getInt(from, norm ? "dim" : "width") != getInt(kernel, "k"))
+      getInt(from, norm     ? "dim"
+                   : linear ? "n"
+                            : "width") != getInt(kernel, "k") ||
+      (linear && int8 && !canQuantize(kernel)))
     return false;
   OpBuilder b(convert);
   NamedAttrList params(from.getParams());
   params.set("output", b.getStringAttr(int8 ? "int8" : "bf16"));
-  for (StringRef name : {"group_size", "zero"})
+  for (StringRef name : {"group_size", "scale_group", "zero"})
     if (Attribute value = kernel.getParams().get(name))
       params.set(name, value);
   setParams(producer, params);
   setWrites(producer, convert);
+  if (linear && int8)
+    producer.setGridAttr(rt::ExprAttr::constant(
+        program.getContext(),
+        llvm::divideCeil(getInt(from, "n"), scaleGroupOf(kernel))));
   convert.erase();
   rows.getDefiningOp()->erase();
   return true;
@@ -135,6 +162,73 @@ static bool addsRows(rt::KernelOp kernel) {
          (!broadcast || llvm::all_of(broadcast, [](Attribute flag) {
            return flag == BoolAttr::get(flag.getContext(), false);
          }));
+}
+
+/// Whether nothing between writes what `dispatch` reads.
+bool DispatchFuser::canMove(rt::DispatchOp dispatch, rt::DispatchOp to) {
+  for (Operation *op = dispatch->getNextNode(); op != to;
+       op = op->getNextNode())
+    if (auto between = dyn_cast<rt::DispatchOp>(op))
+      for (Value written : between.getWrites())
+        if (llvm::is_contained(dispatch.getReads(), written))
+          return false;
+  return true;
+}
+
+/// Linears of the same input, in one kernel, whose outputs only `elementwise`
+/// reads become one that computes its outputs, too: the gate and the product
+/// behind it, or a product and its activation.
+bool DispatchFuser::fuseProgram(rt::DispatchOp elementwise) {
+  rt::KernelOp chain = getKernel(elementwise);
+  auto broadcast = chain.getParams().getAs<ArrayAttr>("broadcast");
+  if (chain.getFamily() != "elementwise" ||
+      chain.getParams().contains("output") || elementwise.getReads().empty() ||
+      elementwise.getWrites().size() != 1 ||
+      (broadcast && llvm::any_of(broadcast, [](Attribute flag) {
+         return flag != BoolAttr::get(flag.getContext(), false);
+       })))
+    return false;
+  SmallVector<rt::DispatchOp> linears;
+  for (Value rows : elementwise.getReads()) {
+    rt::DispatchOp linear = onlyWriter(rows, elementwise);
+    if (!linear || getKernel(linear).getFamily() != "linear" ||
+        !canMove(linear, elementwise) ||
+        llvm::is_contained(linear.getReads(), elementwise.getWrites()[0]))
+      return false;
+    linears.push_back(linear);
+  }
+  // With int8 three buffers are the input, else one.
+  rt::DispatchOp first = linears.front();
+  DictionaryAttr params = getKernel(first).getParams();
+  size_t inputs = getInt(getKernel(first), "accuracy_level") == 4 ? 3 : 1;
+  bool fits =
+      getInt(getKernel(first), "n") == getInt(chain, "width") &&
+      !params.contains("ops") &&
+      params.get("residual") != BoolAttr::get(program.getContext(), true);
+  for (rt::DispatchOp linear : linears)
+    fits &= getKernel(linear).getParams() == params &&
+            linear.getReads().take_front(inputs) ==
+                first.getReads().take_front(inputs);
+  if (!fits)
+    return false;
+  // The inputs, then the weights, then the biases.
+  SmallVector<Value> reads(first.getReads().take_front(inputs));
+  for (size_t i = inputs; i < first.getReads().size(); ++i)
+    for (rt::DispatchOp linear : linears)
+      reads.push_back(linear.getReads()[i]);
+  NamedAttrList combined(params);
+  combined.set("ops", chain.getParams().get("ops"));
+  first->moveBefore(elementwise);
+  setParams(first, combined);
+  first.getReadsMutable().assign(reads);
+  setWrites(first, elementwise);
+  SmallVector<Value> sums(elementwise.getReads());
+  elementwise.erase();
+  for (rt::DispatchOp linear : ArrayRef(linears).drop_front())
+    linear.erase();
+  for (Value rows : sums)
+    rows.getDefiningOp()->erase();
+  return true;
 }
 
 /// A linear whose output only `add` reads adds the other rows itself.
@@ -160,11 +254,8 @@ bool DispatchFuser::fuseResidual(rt::DispatchOp add) {
   if (!linear || llvm::is_contained(add.getWrites(), residual))
     return false;
   // The linear moves to where the other rows are known to be there.
-  for (Operation *op = linear->getNextNode(); op != add; op = op->getNextNode())
-    if (auto between = dyn_cast<rt::DispatchOp>(op))
-      for (Value written : between.getWrites())
-        if (llvm::is_contained(linear.getReads(), written))
-          return false;
+  if (!canMove(linear, add))
+    return false;
   linear->moveBefore(add);
   NamedAttrList params(getKernel(linear).getParams());
   params.set("residual", BoolAttr::get(program.getContext(), true));
@@ -212,6 +303,33 @@ bool DispatchFuser::fuseRotation(rt::DispatchOp append) {
   return true;
 }
 
+/// A linear that writes the logits leaves their maxima, for who samples.
+bool DispatchFuser::fuseMaxima(rt::DispatchOp linear) {
+  rt::KernelOp kernel = getKernel(linear);
+  if (kernel.getFamily() != "linear" || kernel.getParams().contains("ops") ||
+      kernel.getParams().contains("maxima"))
+    return false;
+  auto logits = linear.getWrites()[0].getDefiningOp<rt::BufferOp>();
+  if (!logits || logits.getLifetime() != rt::Lifetime::io ||
+      logits.getName() != "logits" ||
+      !llvm::all_of(logits.getResult().getUses(),
+                    [&](OpOperand &use) { return use.getOwner() == linear; }))
+    return false;
+  static_assert(kPanelBlock == LLM_LOGITS_BLOCK);
+  OpBuilder b(logits);
+  auto rows = llvm::cast<rt::ExprAttr>(linear.getSizes()[0]);
+  int64_t panels = llvm::divideCeil(getInt(kernel, "n"), kPanelBlock);
+  auto buffer = rt::BufferOp::create(
+      b, logits.getLoc(), logits.getResult().getType(), rt::Lifetime::io,
+      "logits_maxima", rt::ExprAttr::mul(rows, panels), rt::ExprAttr(),
+      DictionaryAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+  NamedAttrList params(kernel.getParams());
+  params.set("maxima", b.getBoolAttr(true));
+  setParams(linear, params);
+  linear.getWritesMutable().append(buffer.getResult());
+  return true;
+}
+
 void DispatchFuser::eraseUnused() {
   llvm::StringSet<> used;
   for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
@@ -229,10 +347,15 @@ void DispatchFuser::run() {
       ++conversions;
     else if (fuseResidual(dispatch))
       ++residuals;
+    else if (fuseProgram(dispatch))
+      ++programs;
     else if (fuseRotation(dispatch))
       ++rotations;
   }
-  if (conversions || residuals || rotations)
+  // Last: the logits may be what another dispatch was taken into.
+  for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
+    maxima += fuseMaxima(dispatch);
+  if (conversions || residuals || programs || maxima || rotations)
     eraseUnused();
 }
 
@@ -249,6 +372,8 @@ struct FuseDispatchesPass : impl::FuseDispatchesPassBase<FuseDispatchesPass> {
       numConversions += fuser.conversions;
       numResiduals += fuser.residuals;
       numRotations += fuser.rotations;
+      numPrograms += fuser.programs;
+      numMaxima += fuser.maxima;
     }
   }
 };

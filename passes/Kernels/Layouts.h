@@ -43,6 +43,9 @@ namespace mlir::llm {
 /// Outputs of a panel: two AVX-512 registers, four of AVX2.
 inline constexpr int64_t kPanelBlock = 32;
 
+/// Most outputs of a linear that share a scale where it writes int8.
+inline constexpr int64_t kMaxItemOutputs = 256;
+
 /// A layout dictionary, taken apart.
 struct Layout {
   enum class Kind {

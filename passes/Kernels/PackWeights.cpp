@@ -277,6 +277,14 @@ LogicalResult ProgramPacker::chooseLayout(rt::DispatchOp dispatch,
     bool bf16 = level && level.getInt() == 3 &&
                 layout->kind == Layout::Kind::PanelPairs;
     params.set("accuracy_level", b.getI64IntegerAttr(int8 ? 4 : bf16 ? 3 : 0));
+    // Whole groups of the weight.
+    auto wanted = dyn_cast_or_null<IntegerAttr>(params.get("activation_group"));
+    int64_t groups = wanted && int8 ? wanted.getInt() / layout->groupSize : 1;
+    if (groups > 1)
+      params.set("activation_group",
+                 b.getI64IntegerAttr(groups * layout->groupSize));
+    else
+      params.erase("activation_group");
   }
   params.set("layout", layout->toAttr(module.getContext()));
   setKernelParams(dispatch, params);
@@ -348,13 +356,20 @@ SmallVector<Value> ProgramPacker::quantize(rt::DispatchOp dispatch,
   NamedAttrList params;
   params.set("k", b.getI64IntegerAttr(layout.k));
   params.set("group_size", b.getI64IntegerAttr(layout.groupSize));
+  int64_t scaleGroup = layout.groupSize;
+  if (auto size = getKernel(dispatch).getParams().getAs<IntegerAttr>(
+          "activation_group")) {
+    scaleGroup = size.getInt();
+    params.set("scale_group", size);
+  }
   // What the kernel adds to its sums where it has no zero points of its own.
   params.set("zero",
              b.getI64IntegerAttr(layout.zeroType ? 1 : layout.commonZero()));
-  return convertInput(dispatch, "quantize_rows", params,
-                      {{IntegerType::get(context, 8), codeRowStride(layout.k)},
-                       {Float32Type::get(context), layout.groups()},
-                       {IntegerType::get(context, 32), layout.groups()}});
+  return convertInput(
+      dispatch, "quantize_rows", params,
+      {{IntegerType::get(context, 8), codeRowStride(layout.k)},
+       {Float32Type::get(context), llvm::divideCeil(layout.k, scaleGroup)},
+       {IntegerType::get(context, 32), layout.groups()}});
 }
 
 SmallVector<Value> ProgramPacker::cast(rt::DispatchOp dispatch,

@@ -15,16 +15,24 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
-  let summary = "Let kernels convert rows, add residuals and rotate keys";
+  let summary = "Let kernels convert rows, add residuals, activate, rotate keys";
   let description = [{
     In programs with target "cpu", after --llm-pack-weights: where only a
     `quantize_rows` or a `cast_rows` reads what a norm or a chain of elementwise
     operators writes, that kernel writes the converted rows (parameter
     `output`). Where only an addition of two inputs reads what a `linear`
     writes, the `linear` adds the other rows last (parameter `residual`). Where
-    only a `kv_append` reads what a `rope` writes, it rotates the rows itself
-    (parameters `rotary_dim`, `positions` and `interleaved`). The results keep
-    their bits.
+    only a chain of elementwise operators reads what one or several `linear` of
+    one input and one form write, one `linear` reads all their weights and
+    computes the chain, too (parameter `ops`): a gated product is one dispatch,
+    whose sums never reach memory. Where only a `kv_append` reads what a `rope`
+    writes, it rotates the rows itself (parameters `rotary_dim`, `positions` and
+    `interleaved`). The results keep their bits.
+
+    A `linear` whose output is the io buffer "logits" also writes the largest finite
+    one of each panel (parameter `maxima`) to the io buffer "logits_maxima":
+    sampling the most probable tokens then reads one logit of 32, and the panels
+    that count.
 
     ```mlir
     rt.dispatch @rms_norm_0 ... reads(%x, %scale) writes(%rows)
@@ -44,6 +52,8 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::rt::RTDialect"];
   let statistics = [
     Statistic<"numConversions", "conversions", "Conversions that a producer took in">,
+    Statistic<"numMaxima", "maxima", "Linears that leave the maxima of the logits">,
+    Statistic<"numPrograms", "programs", "Elementwise chains that a linear took in">,
     Statistic<"numResiduals", "residuals", "Additions that a linear took in">,
     Statistic<"numRotations", "rotations", "Rotations that a kv_append took in">
   ];

@@ -365,7 +365,8 @@ LogicalResult TokenWriter::write(Operation *op) {
                 builder, loc, tokenType(linear.getResult()),
                 map.lookup(linear.getInput()), constant(linear.getWeight()),
                 linear.getBias() ? constant(linear.getBias()) : Value(),
-                linear.getTransposed(), linear.getAccuracyLevel()));
+                linear.getTransposed(), linear.getAccuracyLevel(),
+                linear.getActivationGroup()));
     return success();
   }
   if (auto rope = dyn_cast<RopeOp>(op)) {

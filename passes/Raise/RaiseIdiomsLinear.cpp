@@ -54,7 +54,8 @@ static Value sameRows(Value value, SymbolicShape &shapes) {
 /// batch and sequence for it; the result in the shape of `op`'s.
 static Value createLinear(OpBuilder &builder, Operation *op,
                           SymbolicShape &shapes, Value input, Value weight,
-                          Value bias, bool transposed, int64_t accuracy) {
+                          Value bias, bool transposed, int64_t accuracy,
+                          int64_t activationGroup) {
   Location loc = op->getLoc();
   RankedTensorType type = tensorOf(op->getResult(0));
   Value rows = sameRows(input, shapes);
@@ -62,15 +63,15 @@ static Value createLinear(OpBuilder &builder, Operation *op,
   if (rows != input) {
     SmallVector<SymbolicExpr> dims(shapes.getDims(rows));
     dims.back() = result.back();
-    Value linear =
-        LinearOp::create(builder, loc, typeOf(dims, type.getElementType()),
-                         rows, weight, bias, transposed, accuracy);
+    Value linear = LinearOp::create(
+        builder, loc, typeOf(dims, type.getElementType()), rows, weight, bias,
+        transposed, accuracy, activationGroup);
     if (Value shaped = createReshape(builder, loc, shapes, linear, result))
       if (shaped.getType() == type)
         return shaped;
   }
   return LinearOp::create(builder, loc, type, input, weight, bias, transposed,
-                          accuracy);
+                          accuracy, activationGroup);
 }
 
 unsigned mlir::llm::raiseLinears(func::FuncOp func, SymbolicShape &shapes) {
@@ -93,15 +94,15 @@ unsigned mlir::llm::raiseLinears(func::FuncOp func, SymbolicShape &shapes) {
         continue;
       matmul.getResult().replaceAllUsesWith(
           createLinear(builder, op, shapes, matmul.getLhs(), weight, Value(),
-                       transposed, /*accuracy=*/0));
+                       transposed, /*accuracy=*/0, /*activationGroup=*/0));
       ++count;
     } else if (auto linear = dyn_cast<LinearOp>(op)) {
       // Imported as one, of rows that were flattened for it.
       if (sameRows(linear.getInput(), shapes) != linear.getInput())
-        linear.getResult().replaceAllUsesWith(
-            createLinear(builder, op, shapes, linear.getInput(),
-                         linear.getWeight(), linear.getBias(),
-                         linear.getTransposed(), linear.getAccuracyLevel()));
+        linear.getResult().replaceAllUsesWith(createLinear(
+            builder, op, shapes, linear.getInput(), linear.getWeight(),
+            linear.getBias(), linear.getTransposed(), linear.getAccuracyLevel(),
+            linear.getActivationGroup()));
     } else if (auto add = dyn_cast<AddOp>(op)) {
       for (auto [x, bias] : {std::pair(add.getLhs(), add.getRhs()),
                              std::pair(add.getRhs(), add.getLhs())}) {
@@ -113,10 +114,10 @@ unsigned mlir::llm::raiseLinears(func::FuncOp func, SymbolicShape &shapes) {
         Value vector = biasVector(builder, bias, tensorOf(x).getShape().back());
         if (!vector)
           continue;
-        Value result =
-            LinearOp::create(builder, op->getLoc(), linear.getType(),
-                             linear.getInput(), linear.getWeight(), vector,
-                             linear.getTransposed(), linear.getAccuracyLevel());
+        Value result = LinearOp::create(
+            builder, op->getLoc(), linear.getType(), linear.getInput(),
+            linear.getWeight(), vector, linear.getTransposed(),
+            linear.getAccuracyLevel(), linear.getActivationGroup());
         SmallVector<SymbolicExpr> dims(shapes.getDims(add.getResult()));
         result = createReshape(builder, op->getLoc(), shapes, result, dims);
         if (!result || result.getType() != add.getType())

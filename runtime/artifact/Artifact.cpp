@@ -6,51 +6,42 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/artifact/Artifact.h"
 
+#include "runtime/artifact/Checksum.h"
 #include "runtime/artifact/PassSeconds.h"
 #include "runtime/core/Limits.h"
+#include "runtime/core/ThreadPool.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
-#include <future>
+#include <exception>
 #include <google/protobuf/stubs/logging.h>
 #include <sys/xattr.h>
-#include <system_error>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace llm::runtime {
 
 namespace {
 
+/// Of bytes that equal their neighbours the first one speaks for all; gaps come
+/// to megabytes, and memcmp takes them by the vector.
 bool allZero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(),
-                     [](std::byte b) { return b == std::byte(0); });
-}
-
-/// Calls `meanwhile` in another thread; here where there can be none.
-std::future<void>
-startMeanwhile(const std::function<void(const Artifact &)> &meanwhile,
-               const Artifact &artifact) {
-  if (!meanwhile)
-    return {};
-  try {
-    return std::async(std::launch::async, meanwhile, std::cref(artifact));
-  } catch (const std::system_error &) {
-    meanwhile(artifact);
-    return {};
-  }
+  return bytes.empty() ||
+         (bytes.front() == std::byte(0) &&
+          std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 } // namespace
 
 Expected<std::shared_ptr<const Artifact>>
-Artifact::open(const std::string &path, Weights weights,
+Artifact::open(const std::string &path, int threads,
                const Meanwhile &meanwhile) {
   LLM_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::span<const std::byte> bytes = file.bytes();
-  LLM_ASSIGN_OR_RETURN(
-      std::shared_ptr<Artifact> artifact,
-      create(std::move(file), bytes, weights, meanwhile).withContext(path));
+  LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
+                       create(std::move(file), bytes,
+                              threads ? threads : availableThreads(), meanwhile)
+                           .withContext(path));
   artifact->readPassSeconds(path);
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
@@ -58,13 +49,13 @@ Artifact::open(const std::string &path, Weights weights,
 Expected<std::shared_ptr<const Artifact>>
 Artifact::fromBytes(std::span<const std::byte> bytes) {
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<Artifact> artifact,
-                       create(MappedFile(), bytes, Weights::Mapped, {}));
+                       create(MappedFile(), bytes, /*threads=*/1, {}));
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
 Expected<std::shared_ptr<Artifact>>
-Artifact::create(MappedFile file, std::span<const std::byte> bytes,
-                 Weights weights, const Meanwhile &meanwhile) {
+Artifact::create(MappedFile file, std::span<const std::byte> bytes, int threads,
+                 const Meanwhile &meanwhile) {
   return catchExceptions([&]() -> Expected<std::shared_ptr<Artifact>> {
     std::shared_ptr<Artifact> artifact(new Artifact());
     artifact->file = std::move(file);
@@ -75,13 +66,9 @@ Artifact::create(MappedFile file, std::span<const std::byte> bytes,
     LLM_RETURN_IF_ERROR(verifyManifest(artifact->contents, bytes.size()));
     LLM_RETURN_IF_ERROR(
         artifact->verifyGaps(sizeof(header) + header.manifest_size));
-    artifact->copies.resize(
-        static_cast<size_t>(artifact->contents.payloads_size()));
-    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(false, weights));
-    std::future<void> other = startMeanwhile(meanwhile, *artifact);
-    LLM_RETURN_IF_ERROR(artifact->verifyPayloads(true, weights));
-    if (other.valid())
-      other.get();
+    LLM_RETURN_IF_ERROR(artifact->verifyPayloads());
+    LLM_RETURN_IF_ERROR(artifact->verifyWeights(threads, meanwhile));
+    artifact->listUnsettled();
     return artifact;
   });
 }
@@ -96,7 +83,7 @@ Status Artifact::readHeader(llm_artifact_header &header) const {
                                 " bytes, less than its header");
   std::memcpy(&header, bytes.data(), sizeof(header));
   bool intact =
-      XXH3_64bits(bytes.data(), sizeof(header) - 8) == header.header_checksum;
+      checksum(bytes.first(sizeof(header) - 8)) == header.header_checksum;
   // A later format may have its header checksum elsewhere: the version is
   // named even where the checksum is wrong.
   if (header.version != LLM_ARTIFACT_VERSION)
@@ -131,42 +118,16 @@ Status Artifact::readManifest(const llm_artifact_header &header) {
     return Status::unsupported("the manifest has " +
                                formatSize(header.manifest_size) +
                                ", more than " + formatSize(maxManifestBytes));
-  const std::byte *start = bytes.data() + sizeof(header);
-  if (XXH3_64bits(start, header.manifest_size) != header.manifest_checksum)
+  std::span<const std::byte> message =
+      bytes.subspan(sizeof(header), header.manifest_size);
+  if (checksum(message) != header.manifest_checksum)
     return Status::invalidInput(
         "the artifact is damaged: the checksum of its manifest is wrong");
   // Protobuf would print; the failure is reported by us.
   google::protobuf::LogSilencer silencer;
-  if (!contents.ParseFromArray(start, static_cast<int>(header.manifest_size)))
+  if (!contents.ParseFromArray(message.data(),
+                               static_cast<int>(message.size())))
     return Status::invalidInput("the manifest is not a valid message");
-  return Status::success();
-}
-
-/// Checks the payload's checksum, filling `copy` where that is not null. By
-/// parts that stay in the processor's cache between copying and hashing; of
-/// what is copied, the file's pages are let go at once.
-Status Artifact::verifyPayload(const artifact::Payload &payload,
-                               std::byte *copy) const {
-  constexpr uint64_t part = 512u << 10;
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (uint64_t done = 0; done < payload.size(); done += part) {
-    uint64_t size = std::min(part, payload.size() - done);
-    std::span<const std::byte> source =
-        bytes.subspan(payload.offset() + done, size);
-    const std::byte *data = source.data();
-    if (copy) {
-      file.prefault(source);
-      std::memcpy(copy + done, source.data(), size);
-      file.letGo(source);
-      data = copy + done;
-    }
-    XXH3_64bits_update(&state, data, size);
-  }
-  if (XXH3_64bits_digest(&state) != payload.checksum())
-    return Status::invalidInput(
-        "the artifact is damaged: the checksum of payload '" + payload.name() +
-        "' is wrong");
   return Status::success();
 }
 
@@ -187,19 +148,107 @@ Status Artifact::verifyGaps(uint64_t manifestEnd) const {
   return verifyGap(bytes.size());
 }
 
-Status Artifact::verifyPayloads(bool ofWeights, Weights weights) {
-  for (size_t i = 0; i < copies.size(); ++i) {
-    const artifact::Payload &payload = contents.payloads(static_cast<int>(i));
-    if ((payload.kind() == artifact::Payload::WEIGHTS) != ofWeights)
-      continue;
-    if (ofWeights && weights == Weights::Resident &&
-        payload.size() <= memoryLimit() &&
-        Allocation::inHugePages(payload.size())) {
-      LLM_ASSIGN_OR_RETURN(copies[i], Allocation::create(payload.size()));
+static Status damaged(const artifact::Payload &payload) {
+  return Status::invalidInput(
+      "the artifact is damaged: the checksum of payload '" + payload.name() +
+      "' is wrong");
+}
+
+Status Artifact::verifyPayloads() const {
+  for (const artifact::Payload &payload : contents.payloads())
+    if (payload.kind() != artifact::Payload::WEIGHTS &&
+        payloadChecksum(bytes.subspan(payload.offset(), payload.size())) !=
+            payload.checksum())
+      return damaged(payload);
+  return Status::success();
+}
+
+Status Artifact::verifyWeights(int threads, const Meanwhile &meanwhile) const {
+  std::vector<std::span<const std::byte>> blocks;
+  for (const artifact::Payload &payload : contents.payloads())
+    if (payload.kind() == artifact::Payload::WEIGHTS)
+      for (uint64_t at = 0; at < payload.size(); at += LLM_CHECKSUM_BLOCK)
+        blocks.push_back(bytes.subspan(
+            payload.offset() + at,
+            std::min<uint64_t>(LLM_CHECKSUM_BLOCK, payload.size() - at)));
+  std::vector<uint64_t> sums(blocks.size());
+  std::exception_ptr thrown;
+  // The first item is `meanwhile`, which takes longest.
+  auto work = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i == 0) {
+        try {
+          if (meanwhile)
+            meanwhile(*this);
+        } catch (...) {
+          thrown = std::current_exception();
+        }
+        continue;
+      }
+      std::span<const std::byte> block = blocks[static_cast<size_t>(i) - 1];
+      file.prefault(block);
+      sums[static_cast<size_t>(i) - 1] = checksum(block);
     }
-    LLM_RETURN_IF_ERROR(verifyPayload(payload, copies[i].data()));
+  };
+  auto items = static_cast<int64_t>(blocks.size()) + 1;
+  ThreadPool(static_cast<int>(std::min<int64_t>(threads, items)))
+      .parallelFor(items, work);
+  if (thrown)
+    std::rethrow_exception(thrown);
+  size_t first = 0;
+  for (const artifact::Payload &payload : contents.payloads()) {
+    if (payload.kind() != artifact::Payload::WEIGHTS)
+      continue;
+    size_t count =
+        (payload.size() + LLM_CHECKSUM_BLOCK - 1) / LLM_CHECKSUM_BLOCK;
+    if (combineChecksums(std::span(sums).subspan(first, count)) !=
+        payload.checksum())
+      return damaged(payload);
+    first += count;
   }
   return Status::success();
+}
+
+void Artifact::listUnsettled() {
+  if (file.bytes().empty() || !grantsHugePages())
+    return;
+  for (const artifact::Payload &payload : contents.payloads()) {
+    if (payload.kind() != artifact::Payload::WEIGHTS)
+      continue;
+    // Each copy is a mapping of its own, and a process has 65,530.
+    uint64_t step = (payload.size() / 4096 / hugePage + 1) * hugePage;
+    uint64_t whole = payload.size() / hugePage * hugePage;
+    for (uint64_t at = 0; at < whole; at += step)
+      unsettled.push_back(
+          bytes.subspan(payload.offset() + at, std::min(step, whole - at)));
+  }
+}
+
+bool Artifact::settle(double share, int threads) const {
+  std::unique_lock<std::mutex> lock(settling, std::try_to_lock);
+  if (!lock)
+    return true;
+  size_t left = unsettled.size() - settled;
+  if (left == 0)
+    return false;
+  // The file may have huge pages itself, all but the rims of the weights.
+  if (settled == 0 && file.hugePageBytes() >= bytes.size() / 10 * 9) {
+    settled = unsettled.size();
+    return false;
+  }
+  auto wanted = static_cast<size_t>(
+      std::ceil(share * static_cast<double>(unsettled.size())));
+  auto count =
+      static_cast<int64_t>(std::min(std::max<size_t>(wanted, 1), left));
+  std::atomic<bool> refused{false};
+  ThreadPool(static_cast<int>(std::min<int64_t>(threads, count)))
+      .parallelFor(count, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end && !refused; ++i)
+          if (!file.copyInPlace(unsettled[settled + static_cast<size_t>(i)]))
+            refused = true;
+      });
+  settled = refused ? unsettled.size() : settled + static_cast<size_t>(count);
+  return settled < unsettled.size();
 }
 
 void Artifact::readPassSeconds(const std::string &path) {
@@ -216,8 +265,6 @@ void Artifact::readPassSeconds(const std::string &path) {
 }
 
 std::span<const std::byte> Artifact::payload(uint32_t index) const {
-  if (const Allocation &copy = copies[index]; copy.data())
-    return {copy.data(), copy.size()};
   const artifact::Payload &payload = contents.payloads(static_cast<int>(index));
   return bytes.subspan(payload.offset(), payload.size());
 }

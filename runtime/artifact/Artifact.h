@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,15 +25,6 @@ namespace llm::runtime {
 /// their bytes at worst, and the largest models have about 1 MiB.
 inline constexpr uint64_t maxManifestBytes = 64u << 20;
 
-/// Where packed weights are read from.
-enum class Weights {
-  Mapped,  ///< the mapped file: for who looks at an artifact
-  Resident ///< a copy in huge pages, where the system grants them: for who runs
-           ///< it. The processor then finds its way to them without a page walk
-           ///< every 4 KiB, and the file's own pages are let go, so that they
-           ///< are in memory once.
-};
-
 /// A verified artifact (include/llm/ABI/artifact.h). Immutable; may be shared
 /// by threads and sessions. The file must not be changed while it is open.
 class Artifact {
@@ -40,12 +32,13 @@ public:
   /// Maps `path` and checks everything: header, bounds, checksums of the
   /// manifest and of every payload, zeros in the gaps, versions, and every
   /// index, count, name and expression of the manifest. Messages begin with the
-  /// path. Reads the whole file once. `meanwhile` is called, in another thread
-  /// where one can be had, while the weights are read, when all else has been
-  /// checked; it may look at the manifest and at other payloads, and has
-  /// returned when this does. What it throws fails as if it were thrown here.
+  /// path. Reads the whole file once, with `threads` threads (0: all that the
+  /// process may use). `meanwhile` is called by one of them while the weights
+  /// are read, when all else has been checked; it may look at the manifest and
+  /// at other payloads, and has returned when this does. What it throws fails
+  /// as if it were thrown here.
   static Expected<std::shared_ptr<const Artifact>>
-  open(const std::string &path, Weights weights = Weights::Mapped,
+  open(const std::string &path, int threads = 0,
        const std::function<void(const Artifact &)> &meanwhile = {});
 
   /// As open, of bytes that outlive the artifact and start at a multiple of 64.
@@ -61,26 +54,38 @@ public:
   /// The packed bytes of a weight.
   std::span<const std::byte> weight(uint32_t index) const;
 
+  /// Copies some of the mapped weights into huge pages, in place: `share` of
+  /// all of them, rounded up. True where something may be left: not where all
+  /// are there, the file has huge pages itself, or the system grants none.
+  /// Kernels may read weights meanwhile; where another thread is at it, nothing
+  /// is done.
+  bool settle(double share, int threads) const;
+
 private:
   Artifact() = default;
   using Meanwhile = std::function<void(const Artifact &)>;
   static Expected<std::shared_ptr<Artifact>>
-  create(MappedFile file, std::span<const std::byte> bytes, Weights weights,
+  create(MappedFile file, std::span<const std::byte> bytes, int threads,
          const Meanwhile &meanwhile);
   Status readHeader(llm_artifact_header &header) const;
   Status readManifest(const llm_artifact_header &header);
   Status verifyGaps(uint64_t manifestEnd) const;
-  /// Those of weights, or all others.
-  Status verifyPayloads(bool ofWeights, Weights weights);
-  Status verifyPayload(const artifact::Payload &payload, std::byte *copy) const;
+  /// All but those of weights.
+  Status verifyPayloads() const;
+  Status verifyWeights(int threads, const Meanwhile &meanwhile) const;
+  void listUnsettled();
   void readPassSeconds(const std::string &path);
 
   MappedFile file;
   std::span<const std::byte> bytes;
-  /// For each payload its copy, empty where the file is read.
-  std::vector<Allocation> copies;
   artifact::Manifest contents;
   std::vector<double> seconds;
+
+  /// Weights that settle has to copy, and how many it has: it changes where
+  /// they are, not what they are.
+  std::vector<std::span<const std::byte>> unsettled;
+  mutable std::mutex settling;
+  mutable size_t settled = 0;
 };
 
 /// Checks a manifest by itself: versions, and every index, count, name, shape

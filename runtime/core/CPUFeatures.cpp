@@ -119,6 +119,32 @@ bool stateSaved(State state) {
 
 } // namespace
 
+/// What the processor says at a leaf; zeros where it has none. In a virtual
+/// machine each question leaves the machine: they are asked once.
+static std::array<uint32_t, 4> registersAt(uint32_t leaf, uint32_t subleaf) {
+  struct Leaf {
+    uint32_t leaf, subleaf;
+    std::array<uint32_t, 4> registers;
+  };
+  static const std::array leaves = [] {
+    auto all = std::to_array<Leaf>(
+        {{1, 0, {}}, {7, 0, {}}, {7, 1, {}}, {0x80000001, 0, {}}});
+    for (Leaf &each : all) {
+      std::array<uint32_t, 4> &r = each.registers;
+      // Leaf 7 says itself how many subleaves it has.
+      if (each.subleaf > all[1].registers[EAX] ||
+          !__get_cpuid_count(each.leaf, each.subleaf, &r[EAX], &r[EBX], &r[ECX],
+                             &r[EDX]))
+        r = {};
+    }
+    return all;
+  }();
+  for (const Leaf &each : leaves)
+    if (each.leaf == leaf && each.subleaf == subleaf)
+      return each.registers;
+  return {};
+}
+
 bool cpuHasFeature(std::string_view name) {
   if (!name.empty() && name.front() == '+')
     name.remove_prefix(1);
@@ -127,17 +153,7 @@ bool cpuHasFeature(std::string_view name) {
       [&](const Feature &feature) { return feature.name == name; });
   if (found == features.end() || !stateSaved(found->state))
     return false;
-  uint32_t registers[4];
-  if (!__get_cpuid_count(found->leaf, found->subleaf, &registers[EAX],
-                         &registers[EBX], &registers[ECX], &registers[EDX]))
-    return false;
-  // Leaf 7 says itself how many subleaves it has.
-  if (found->subleaf > 0) {
-    uint32_t a, b, c, d;
-    if (!__get_cpuid_count(found->leaf, 0, &a, &b, &c, &d) ||
-        a < found->subleaf)
-      return false;
-  }
+  std::array<uint32_t, 4> registers = registersAt(found->leaf, found->subleaf);
   return (registers[found->reg] >> found->bit) & 1;
 }
 #else

@@ -17,6 +17,12 @@
 
 namespace llm::runtime {
 
+/// What transparent huge pages have on the processors this runs on.
+inline constexpr uint64_t hugePage = 2u << 20;
+
+/// Whether the system grants transparent huge pages.
+bool grantsHugePages();
+
 /// Zeroed anonymous memory, page aligned, resident only where touched. Large
 /// ones ask for huge pages.
 class Allocation {
@@ -24,8 +30,6 @@ public:
   Allocation() = default;
   /// Resource when the system refuses. Zero bytes give an empty allocation.
   static Expected<Allocation> create(uint64_t bytes);
-  /// Whether create(bytes) asks for huge pages and the system grants any.
-  static bool inHugePages(uint64_t bytes);
   Allocation(Allocation &&other) noexcept
       : base(std::exchange(other.base, nullptr)),
         length(std::exchange(other.length, 0)) {}
@@ -40,11 +44,12 @@ public:
   uint64_t size() const { return length; }
 
 private:
+  friend class MappedFile;
   std::byte *base = nullptr;
   uint64_t length = 0;
 };
 
-/// A file mapped read-only and private.
+/// A file mapped read-only and private, at a multiple of the huge page.
 class MappedFile {
 public:
   MappedFile() = default;
@@ -62,10 +67,19 @@ public:
 
   std::span<const std::byte> bytes() const { return {base, length}; }
 
-  /// Hints for a part of bytes() that is about to be read once, and for one
-  /// that will not be read again: it leaves this process's memory.
+  /// A hint: `part` of bytes() is about to be read.
   void prefault(std::span<const std::byte> part) const;
-  void letGo(std::span<const std::byte> part) const;
+
+  /// How much of it the system has mapped by huge pages; 0 where it does not
+  /// say. Takes as long as looking at all pages does.
+  uint64_t hugePageBytes() const;
+
+  /// Puts a copy of `part`, whose begin and length are multiples of hugePage,
+  /// in its place, in huge pages where the system has some: the processor then
+  /// finds its way without a page walk every 4 KiB. Addresses and bytes stay
+  /// the same, also for threads that read them meanwhile; the file's pages are
+  /// let go. False, with nothing changed, where the system refuses.
+  bool copyInPlace(std::span<const std::byte> part) const;
 
 private:
   const std::byte *base = nullptr;

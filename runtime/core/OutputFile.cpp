@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/core/OutputFile.h"
 
+#include "runtime/core/Memory.h"
+
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -197,6 +199,8 @@ Expected<OutputFile> OutputFile::beside(const std::string &name,
   }
   OutputFile result(name, target, std::move(temporary), file);
   result.slot = slot;
+  result.buffer = std::make_unique_for_overwrite<char[]>(hugePage);
+  (void)setvbuf(file, result.buffer.get(), _IOFBF, hugePage);
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -34,7 +35,8 @@ public:
   OutputFile(OutputFile &&other) noexcept
       : target(std::move(other.target)), temporary(std::move(other.temporary)),
         name(std::move(other.name)), slot(std::exchange(other.slot, -1)),
-        file(std::exchange(other.file, nullptr)) {}
+        file(std::exchange(other.file, nullptr)),
+        buffer(std::move(other.buffer)) {}
   OutputFile &operator=(OutputFile &&) = delete;
   ~OutputFile();
 
@@ -68,6 +70,9 @@ private:
   /// What removeUnfinished() knows it by.
   int slot = -1;
   std::FILE *file = nullptr;
+  /// What `file` collects writes in. A large file that is written by whole huge
+  /// pages can be mapped by them, where the file system has such.
+  std::unique_ptr<char[]> buffer;
 };
 
 } // namespace llm::runtime

@@ -105,8 +105,7 @@ template <typename Struct> Status checkSize(const Struct *value) {
 
 Status open(const char *path, llm_artifact **out) {
   auto result = std::make_unique<llm_artifact>();
-  LLM_ASSIGN_OR_RETURN(result->artifact,
-                       Artifact::open(path, Weights::Resident));
+  LLM_ASSIGN_OR_RETURN(result->artifact, Artifact::open(path));
   const pb::Manifest &manifest = result->artifact->manifest();
   result->eosIds.assign(manifest.generation().eos_ids().begin(),
                         manifest.generation().eos_ids().end());

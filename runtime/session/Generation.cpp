@@ -53,7 +53,7 @@ public:
   Status run();
 
 private:
-  Status take(Active &active, int64_t position, std::span<const float> logits);
+  Status take(Active &active, int64_t position, const LogitRow &row);
   Status finish(Active &active, std::string_view reason);
   void show(Active &active, const std::string &text);
   Status finishAll(std::string_view reason);
@@ -134,12 +134,11 @@ Status Generation::finish(Active &active, std::string_view reason) {
   return Status::success();
 }
 
-Status Generation::take(Active &active, int64_t position,
-                        std::span<const float> logits) {
+Status Generation::take(Active &active, int64_t position, const LogitRow &row) {
   const GenerationRequest &request = *active.request;
   LLM_ASSIGN_OR_RETURN(
       int32_t token,
-      sampler.sample(logits, active.history, position + 1, request.sampling));
+      sampler.sample(row, active.history, position + 1, request.sampling));
   active.lastToken = Clock::now();
   if (active.result.tokens.empty())
     active.firstToken = active.lastToken;
@@ -192,11 +191,11 @@ Status Generation::finishAll(std::string_view reason) {
 
 Status Generation::run() {
   auto onRow = [&](Session::SequenceId id, int64_t position,
-                   std::span<const float> logits) -> Status {
+                   const LogitRow &row) -> Status {
     auto found = running.find(id);
     if (found == running.end())
       return Status::success();
-    return take(found->second, position, logits);
+    return take(found->second, position, row);
   };
   while (!running.empty() && !session.idle()) {
     if (callbacks.cancelled && callbacks.cancelled())

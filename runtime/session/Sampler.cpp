@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace llm::runtime {
@@ -67,47 +68,96 @@ bool before(float logitA, int32_t idA, float logitB, int32_t idB) {
 }
 } // namespace
 
-Expected<int32_t> Sampler::sample(std::span<const float> logits,
+/// The row with the repetition penalty applied.
+std::span<const float> Sampler::penalized(std::span<const float> logits,
+                                          std::span<const int32_t> history,
+                                          float penalty) {
+  adjusted.assign(logits.begin(), logits.end());
+  seen.assign(logits.size(), false);
+  for (int32_t id : history) {
+    auto index = static_cast<size_t>(id);
+    if (id < 0 || index >= logits.size() || seen[index])
+      continue;
+    seen[index] = true;
+    float &logit = adjusted[index];
+    logit = logit > 0 ? logit / penalty : logit * penalty;
+  }
+  return adjusted;
+}
+
+namespace {
+constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
+
+/// Calls `body(id, logit)` for the finite logits [begin, end).
+template <typename Body>
+void forFinite(std::span<const float> logits, size_t begin, size_t end,
+               Body &&body) {
+  for (size_t i = begin; i < end; ++i)
+    if (std::isfinite(logits[i]))
+      body(static_cast<int32_t>(i), logits[i]);
+}
+
+/// Calls `body(id, logit)` for the finite logits of the row; those of blocks
+/// whose maximum is below `least` may be left out.
+template <typename Body>
+void forFiniteFrom(const LogitRow &row, float least, Body &&body) {
+  if (row.maxima.empty())
+    return forFinite(row.logits, 0, row.logits.size(), body);
+  for (size_t i = 0; i < row.maxima.size(); ++i)
+    if (row.maxima[i] >= least)
+      forFinite(row.logits, i * LLM_LOGITS_BLOCK,
+                std::min(row.logits.size(), (i + 1) * LLM_LOGITS_BLOCK), body);
+}
+} // namespace
+
+/// Fills the candidates: all finite logits, or those from which the `topK`
+/// largest come, where that is not 0.
+void Sampler::collect(const LogitRow &row, size_t topK) {
+  float least = minusInfinity;
+  if (topK > 0 && topK < row.maxima.size()) {
+    // So many blocks have a logit of at least this.
+    ordered.assign(row.maxima.begin(), row.maxima.end());
+    auto last = ordered.begin() + static_cast<ptrdiff_t>(topK - 1);
+    std::nth_element(ordered.begin(), last, ordered.end(), std::greater<>());
+    least = *last;
+  }
+  candidates.clear();
+  forFiniteFrom(row, least, [&](int32_t id, float logit) {
+    candidates.push_back({logit, id});
+  });
+}
+
+Expected<int32_t> Sampler::sample(const LogitRow &given,
                                   std::span<const int32_t> history,
                                   int64_t position,
                                   const llm_sampling &sampling) {
-  constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
-  if (sampling.repetition_penalty != 1) {
-    adjusted.assign(logits.begin(), logits.end());
-    seen.assign(logits.size(), false);
-    for (int32_t id : history) {
-      auto index = static_cast<size_t>(id);
-      if (id < 0 || index >= logits.size() || seen[index])
-        continue;
-      seen[index] = true;
-      float &logit = adjusted[index];
-      logit = logit > 0 ? logit / sampling.repetition_penalty
-                        : logit * sampling.repetition_penalty;
-    }
-    logits = adjusted;
-  }
+  LogitRow row = given;
+  if (sampling.repetition_penalty != 1)
+    row = {penalized(given.logits, history, sampling.repetition_penalty)};
 
+  float largest = row.maxima.empty()
+                      ? minusInfinity
+                      : *std::max_element(row.maxima.begin(), row.maxima.end());
   int32_t best = -1;
-  float largest = minusInfinity;
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] > largest && std::isfinite(logits[i])) {
-      largest = logits[i];
-      best = static_cast<int32_t>(i);
+  float bestLogit = minusInfinity;
+  forFiniteFrom(row, largest, [&](int32_t id, float logit) {
+    if (logit > bestLogit) {
+      bestLogit = logit;
+      best = id;
     }
+  });
+  largest = bestLogit;
   if (best < 0)
     return Status::invalidInput("the model gave no finite logit: it has "
                                 "weights, or makes numbers, that are none");
   if (sampling.temperature == 0)
     return best;
 
-  candidates.clear();
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] > minusInfinity && std::isfinite(logits[i]))
-      candidates.push_back({logits[i], static_cast<int32_t>(i)});
+  auto topK = static_cast<size_t>(sampling.top_k);
+  collect(row, topK);
   auto order = [](const Candidate &a, const Candidate &b) {
     return before(a.logit, a.id, b.logit, b.id);
   };
-  auto topK = static_cast<size_t>(sampling.top_k);
   if (topK > 0 && topK < candidates.size()) {
     std::partial_sort(candidates.begin(),
                       candidates.begin() + static_cast<ptrdiff_t>(topK),

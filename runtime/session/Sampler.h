@@ -38,6 +38,13 @@ llm_sampling greedySampling();
 /// outside (0, 1], ...).
 Status verifySampling(const llm_sampling &sampling);
 
+/// A row of logits, [vocabulary]. `maxima`, where a program leaves them, has
+/// the largest finite logit of each block of LLM_LOGITS_BLOCK.
+struct LogitRow {
+  std::span<const float> logits;
+  std::span<const float> maxima = {};
+};
+
 /// Picks tokens. Holds scratch memory only.
 class Sampler {
 public:
@@ -49,7 +56,7 @@ public:
   /// largest probability). Temperature 0 picks the largest logit, of equals the
   /// lowest id. A logit that is not a number counts as -infinity; Internal
   /// when no logit is a finite number.
-  Expected<int32_t> sample(std::span<const float> logits,
+  Expected<int32_t> sample(const LogitRow &row,
                            std::span<const int32_t> history, int64_t position,
                            const llm_sampling &sampling);
 
@@ -58,9 +65,13 @@ private:
     float logit;
     int32_t id;
   };
+  std::span<const float> penalized(std::span<const float> logits,
+                                   std::span<const int32_t> history,
+                                   float penalty);
+  void collect(const LogitRow &row, size_t topK);
   size_t keepTopP(double topP, double total);
 
-  std::vector<float> adjusted;
+  std::vector<float> adjusted, ordered;
   std::vector<Candidate> candidates;
   std::vector<double> weights;
   std::vector<bool> seen;

@@ -51,18 +51,18 @@ public:
   Status step() {
     std::vector<Session::SequenceId> done;
     Status status = session.step([&](Session::SequenceId id, int64_t position,
-                                     std::span<const float> logits) -> Status {
+                                     const LogitRow &row) -> Status {
       size_t window = running.at(id);
       const std::vector<int32_t> &tokens = windows[window];
       auto next = static_cast<size_t>(position) + 1;
       if (next < tokens.size()) {
-        sums[window] += negativeLogLikelihood(logits, tokens[next]);
+        sums[window] += negativeLogLikelihood(row.logits, tokens[next]);
         ++scored;
       }
       if (position + 1 == session.length(id))
         done.push_back(id);
       if (options.onLogits)
-        return options.onLogits(window, position, logits);
+        return options.onLogits(window, position, row.logits);
       return Status::success();
     });
     for (Session::SequenceId id : done) {

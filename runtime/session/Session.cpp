@@ -16,6 +16,11 @@ namespace llm::runtime {
 
 namespace {
 constexpr int64_t defaultChunk = 512;
+/// Weights are read from the mapped file at first: a short run is over before
+/// huge pages could pay for the copy. After this many steps they are copied, a
+/// part with each step.
+constexpr int64_t stepsBeforeSettling = 128;
+constexpr double settledEachStep = 1.0 / 32;
 
 /// The index of the program that generates on `target`: the one that an
 /// iteration calls, or, without iterations, the only one.
@@ -169,7 +174,9 @@ Status Session::admit(const SessionOptions &options, const Symbols &largest,
                              static_cast<uint64_t>(cacheSlots), &use.cache))
     return Status::resource("the cache is too large");
   // The sampler's copy of a row is counted by the certificate, ours is exact.
-  uint64_t row = manifest().vocabulary_size() * sizeof(float);
+  uint64_t row =
+      (manifest().vocabulary_size() + static_cast<uint64_t>(logitBlocks())) *
+      sizeof(float);
   use.logits = static_cast<uint64_t>(capacity.logitRows) *
                std::max(row, certificate.bytes_per_vocabulary_row());
   use.fixed = certificate.fixed_bytes();
@@ -196,6 +203,10 @@ Status Session::bind(const Symbols &largest) {
       logits, Allocation::create(static_cast<uint64_t>(largest[Symbols::R]) *
                                  static_cast<uint64_t>(vocabularySize()) *
                                  sizeof(float)));
+  LLM_ASSIGN_OR_RETURN(
+      maxima,
+      Allocation::create(static_cast<uint64_t>(largest[Symbols::R]) *
+                         static_cast<uint64_t>(logitBlocks()) * sizeof(float)));
   bool hasLogits = false;
   auto lookup = [&](const artifact::Buffer &buffer) -> Expected<BufferRef> {
     if (buffer.lifetime() == artifact::Buffer::STATE) {
@@ -203,11 +214,15 @@ Status Session::bind(const Symbols &largest) {
           cache->plane(buffer.group(), buffer.layer(), buffer.plane());
       return BufferRef{plane.data, plane.bytes};
     }
-    if (buffer.name() == "logits") {
+    bool isMaxima = buffer.name() == "logits_maxima";
+    if (isMaxima || buffer.name() == "logits") {
       if (buffer.element_type() != artifact::F32)
-        return Status::unsupported("the program's logits are not f32");
-      hasLogits = true;
-      return BufferRef{logits.data(), logits.size()};
+        return Status::unsupported("the program's " + buffer.name() +
+                                   " are not f32");
+      hasMaxima |= isMaxima;
+      hasLogits |= !isMaxima;
+      Allocation &rows = isMaxima ? maxima : logits;
+      return BufferRef{rows.data(), rows.size()};
     }
     if (std::optional<BufferRef> array = arrays->find(buffer.name())) {
       if (buffer.element_type() != artifact::I32)
@@ -221,16 +236,24 @@ Status Session::bind(const Symbols &largest) {
   LLM_RETURN_IF_ERROR(program->bind({arena.data(), arena.size()}, lookup));
   if (!hasLogits)
     return Status::invalidInput("the decoder program writes no 'logits'");
-  // Fails now, not in the middle of a request, where a buffer is too small.
+  LLM_RETURN_IF_ERROR(verifyRows("logits", vocabularySize(), largest));
+  return verifyRows("logits_maxima", logitBlocks(), largest);
+}
+
+/// That the buffers of this name have `width` elements for each row of logits:
+/// fails now, not in the middle of a request, where one is too small.
+Status Session::verifyRows(std::string_view name, int64_t width,
+                           const Symbols &largest) const {
   for (int i = 0; i < program->description().buffers_size(); ++i) {
-    if (program->description().buffers(i).name() != "logits")
+    if (program->description().buffers(i).name() != name)
       continue;
     LLM_ASSIGN_OR_RETURN(int64_t elements, program->bufferElements(i, largest));
-    if (elements != largest[Symbols::R] * vocabularySize())
-      return Status::invalidInput(
-          "the program's logits have " + std::to_string(elements) +
-          " elements for " + std::to_string(largest[Symbols::R]) +
-          " rows and a vocabulary of " + std::to_string(vocabularySize()));
+    if (elements != largest[Symbols::R] * width)
+      return Status::invalidInput("the program's " + std::string(name) +
+                                  " have " + std::to_string(elements) +
+                                  " elements for " +
+                                  std::to_string(largest[Symbols::R]) +
+                                  " rows of " + std::to_string(width));
   }
   return Status::success();
 }
@@ -263,14 +286,21 @@ Status Session::step(const RowCallback &row) {
     recorded->nanoseconds.assign(plan->calls().size(), 0);
     times = recorded->nanoseconds.data();
   }
+  if (++steps > stepsBeforeSettling)
+    settle();
   LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
   const auto *values = reinterpret_cast<const float *>(logits.data());
+  const auto *largest = reinterpret_cast<const float *>(maxima.data());
   auto vocabulary = static_cast<size_t>(vocabularySize());
+  size_t blocks = hasMaxima ? static_cast<size_t>(logitBlocks()) : 0;
   for (size_t i = 0; i < next.rows.size(); ++i)
     LLM_RETURN_IF_ERROR(row(next.rows[i].sequence, next.rows[i].position,
-                            {values + i * vocabulary, vocabulary}));
+                            {{values + i * vocabulary, vocabulary},
+                             {largest + i * blocks, blocks}}));
   return Status::success();
 }
+
+bool Session::settle() { return artifact->settle(settledEachStep, numThreads); }
 
 void Session::setProfiling(bool on) {
   recorded = on ? std::make_unique<Profile>() : nullptr;

@@ -11,6 +11,7 @@
 #include "runtime/artifact/Artifact.h"
 #include "runtime/device/Program.h"
 #include "runtime/scheduler/Scheduler.h"
+#include "runtime/session/Sampler.h"
 
 #include <functional>
 #include <memory>
@@ -74,6 +75,9 @@ public:
 
   const artifact::Manifest &manifest() const { return artifact->manifest(); }
   int64_t vocabularySize() const { return manifest().vocabulary_size(); }
+  int64_t logitBlocks() const {
+    return (vocabularySize() + LLM_LOGITS_BLOCK - 1) / LLM_LOGITS_BLOCK;
+  }
   int32_t context() const { return contextLength; }
   int threads() const { return numThreads; }
   std::string_view device() const { return executor->target(); }
@@ -96,13 +100,15 @@ public:
   /// No sequence has a waiting token.
   bool idle() const { return scheduler->idle(); }
 
-  /// What follows the token at `position` of `sequence`: [vocabulary], valid
-  /// during the call.
+  /// What follows the token at `position` of `sequence`, valid during the call.
   using RowCallback = std::function<Status(
-      SequenceId sequence, int64_t position, std::span<const float> logits)>;
+      SequenceId sequence, int64_t position, const LogitRow &row)>;
   /// Runs one step, then calls `row` for each row of logits, in the order of
   /// the step's tokens. Does nothing when idle.
   Status step(const RowCallback &row);
+  /// Brings a part of the weights into huge pages, as step does by itself when
+  /// there have been some. True where some are left.
+  bool settle();
 
   /// Time of each dispatch of the last step.
   struct Profile {
@@ -129,10 +135,16 @@ private:
   std::unique_ptr<Cache> cache;
   std::unique_ptr<StepArrays> arrays;
   std::unique_ptr<Scheduler> scheduler;
+  Status verifyRows(std::string_view name, int64_t width,
+                    const Symbols &largest) const;
+
   Allocation arena, logits;
+  bool hasMaxima = false;
+  Allocation maxima; ///< of blocks of logits, where the program writes them
   int64_t cacheSlots = 0;
   int32_t contextLength = 0;
   int numThreads = 1;
+  int64_t steps = 0; ///< that have been run
   MemoryUse use;
   std::unique_ptr<Profile> recorded;
 };

@@ -18,37 +18,6 @@ namespace llm::runtime {
 
 using json::Json;
 
-//===----------------------------------------------------------------------===//
-// Vocabulary
-//===----------------------------------------------------------------------===//
-
-void Vocabulary::reserve(size_t count) {
-  ids.reserve(count);
-  pieces.reserve(count);
-}
-
-bool Vocabulary::add(std::string piece, int32_t id) {
-  auto [entry, inserted] = ids.try_emplace(std::move(piece), id);
-  if (!inserted)
-    return entry->second == id;
-  // Where two pieces share an id, decoding gives the first.
-  pieces.try_emplace(id, &entry->first);
-  end = std::max(end, id + 1);
-  return true;
-}
-
-std::optional<int32_t> Vocabulary::find(std::string_view piece) const {
-  auto it = ids.find(piece);
-  if (it == ids.end())
-    return std::nullopt;
-  return it->second;
-}
-
-const std::string *Vocabulary::piece(int32_t id) const {
-  auto it = pieces.find(id);
-  return it == pieces.end() ? nullptr : it->second;
-}
-
 std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::vector<std::optional<int32_t>> ids;
@@ -62,13 +31,10 @@ std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary) {
 // BPEModel
 //===----------------------------------------------------------------------===//
 
-static uint64_t pairKey(int32_t left, int32_t right) {
-  return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
-         static_cast<uint32_t>(right);
-}
-
-Expected<BPEModel> BPEModel::parse(const Json &model) {
+Expected<BPEModel> BPEModel::create(const Json &model, BPETables tables) {
   BPEModel bpe;
+  bpe.tables = std::move(tables);
+  bpe.wholes = std::make_unique<std::atomic<Whole>[]>(bpe.vocabulary().size());
   LLM_ASSIGN_OR_RETURN(bpe.prefix,
                        json::getString(model, "continuing_subword_prefix", ""));
   LLM_ASSIGN_OR_RETURN(bpe.suffix,
@@ -79,102 +45,28 @@ Expected<BPEModel> BPEModel::parse(const Json &model) {
   LLM_ASSIGN_OR_RETURN(bpe.ignoreMerges,
                        json::getBool(model, "ignore_merges", false));
   // "dropout" is for training: text is encoded without it.
-  LLM_RETURN_IF_ERROR(bpe.readVocabulary(model));
-  LLM_RETURN_IF_ERROR(bpe.readMerges(model));
   LLM_ASSIGN_OR_RETURN(std::string unkToken,
                        json::getString(model, "unk_token", ""));
   if (!unkToken.empty()) {
-    bpe.unk = bpe.vocab.find(unkToken);
+    bpe.unk = bpe.vocabulary().find(unkToken);
     if (!bpe.unk)
       return Status::invalidInput("unk_token '" + unkToken +
                                   "' is not in the vocabulary");
   }
   if (bpe.byteFallback)
-    bpe.bytes = bytePieces(bpe.vocab);
+    bpe.bytes = bytePieces(bpe.vocabulary());
   return bpe;
 }
 
-Status BPEModel::readVocabulary(const Json &model) {
-  const Json *entries = json::find(model, "vocab");
-  if (!entries || !entries->is_object())
-    return Status::invalidInput("'vocab' is missing or not an object");
-  vocab.reserve(entries->size());
-  for (const auto &[piece, value] : entries->items()) {
-    std::optional<int32_t> id = json::asTokenId(value);
-    // The largest id is left out so that one past it is still an int32.
-    if (!id || *id == std::numeric_limits<int32_t>::max())
-      return Status::invalidInput("vocab: the id of '" + piece +
-                                  "' is not a token id");
-    vocab.add(piece, *id);
-  }
-  return Status::success();
-}
-
-Status BPEModel::readMerges(const Json &model) {
-  const Json *entries = json::find(model, "merges");
-  if (!entries || !entries->is_array())
-    return Status::invalidInput("'merges' is missing or not an array");
-  merges.reserve(entries->size());
-  int32_t rank = 0;
-  auto invalid = [&](const std::string &why) {
-    return Status::invalidInput("merges[" + std::to_string(rank) + "]" + why);
-  };
-  auto text = [](const Json &piece) -> std::string_view {
-    return piece.get_ref<const std::string &>();
-  };
-  std::string joined;
-  for (const Json &entry : *entries) {
-    std::string_view left, right;
-    if (entry.is_string()) {
-      // "a b"; neither part can have a space in this older spelling.
-      std::string_view both = text(entry);
-      size_t space = both.find(' ');
-      if (space == std::string_view::npos ||
-          both.find(' ', space + 1) != std::string_view::npos)
-        return invalid(" is not two pieces");
-      left = both.substr(0, space);
-      right = both.substr(space + 1);
-    } else if (entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-               entry[1].is_string()) {
-      left = text(entry[0]);
-      right = text(entry[1]);
-    } else {
-      return invalid(" is not two pieces");
-    }
-    if (right.size() < prefix.size())
-      return invalid(" lacks the continuation prefix");
-    joined = left;
-    joined += right.substr(prefix.size());
-    std::optional<int32_t> leftId = vocab.find(left),
-                           rightId = vocab.find(right),
-                           result = vocab.find(joined);
-    if (!leftId || !rightId || !result)
-      return invalid(" ('" + std::string(left) + "', '" + std::string(right) +
-                     "') has a piece that the vocabulary lacks");
-    // A pair that is listed twice has the rank of its last mention.
-    merges[pairKey(*leftId, *rightId)] = {rank, *result};
-    ++rank;
-  }
-  return Status::success();
-}
-
-const BPEModel::Merge *BPEModel::findMerge(int32_t left, int32_t right) const {
-  auto it = merges.find(pairKey(left, right));
-  return it == merges.end() ? nullptr : &it->second;
-}
-
-std::vector<BPEModel::Symbol>
-BPEModel::initialSymbols(std::string_view word) const {
-  std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
-  auto push = [&](int32_t id) {
-    auto index = static_cast<int32_t>(symbols.size());
-    symbols.push_back({id, index - 1, index + 1});
-  };
+/// The ids of the word's characters.
+void BPEModel::initialSymbols(std::string_view word, Workspace &space) const {
+  std::vector<int32_t> &symbols = space.symbols;
+  std::string &decorated = space.decorated;
+  symbols.clear();
+  auto push = [&](int32_t id) { symbols.push_back(id); };
   // An unknown character waits until the next known one, so that neighbours
   // can be fused. Byte pieces do not flush it, as in the reference library.
   bool unkWaits = false;
-  std::string decorated;
   for (size_t i = 0; i < word.size();) {
     size_t length = unicode::decodeAt(word, i).length;
     std::string_view character = word.substr(i, length);
@@ -188,7 +80,7 @@ BPEModel::initialSymbols(std::string_view word) const {
         decorated += suffix;
       spelled = decorated;
     }
-    if (std::optional<int32_t> id = vocab.find(spelled)) {
+    if (std::optional<int32_t> id = vocabulary().find(spelled)) {
       if (unkWaits)
         push(*unk);
       unkWaits = false;
@@ -211,12 +103,43 @@ BPEModel::initialSymbols(std::string_view word) const {
   }
   if (unkWaits)
     push(*unk);
-  if (!symbols.empty())
-    symbols.back().next = -1;
-  return symbols;
 }
 
-void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
+/// mergeMany of a few: looking through them costs less than a heap.
+void BPEModel::mergeFew(Workspace &space) const {
+  std::vector<int32_t> &symbols = space.symbols;
+  // Of each symbol and the next one.
+  std::vector<const MergeTable::Merge *> &merges = space.merges;
+  merges.clear();
+  for (size_t i = 0; i + 1 < symbols.size(); ++i)
+    merges.push_back(tables.merges.find(symbols[i], symbols[i + 1]));
+  while (true) {
+    // The lowest rank, then leftmost.
+    size_t best = merges.size();
+    for (size_t i = 0; i < merges.size(); ++i)
+      if (merges[i] &&
+          (best == merges.size() || merges[i]->rank < merges[best]->rank))
+        best = i;
+    if (best == merges.size())
+      return;
+    symbols[best] = merges[best]->result;
+    symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
+    merges.erase(merges.begin() + static_cast<ptrdiff_t>(best));
+    if (best > 0)
+      merges[best - 1] = tables.merges.find(symbols[best - 1], symbols[best]);
+    if (best < merges.size())
+      merges[best] = tables.merges.find(symbols[best], symbols[best + 1]);
+  }
+}
+
+/// Of all neighbours that merge, those of the lowest rank first, then the
+/// leftmost, until none is left.
+void BPEModel::mergeMany(std::vector<int32_t> &ids) const {
+  struct Symbol {
+    int32_t id;
+    int32_t previous;
+    int32_t next;
+  };
   struct Candidate {
     int32_t rank;
     int32_t position;
@@ -226,14 +149,21 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       return rank != other.rank ? rank > other.rank : position > other.position;
     }
   };
+  std::vector<Symbol> symbols;
+  symbols.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    auto index = static_cast<int32_t>(i);
+    symbols.push_back({ids[i], index - 1, i + 1 < ids.size() ? index + 1 : -1});
+  }
   std::vector<Candidate> heap;
   heap.reserve(symbols.size());
   auto consider = [&](int32_t left, bool toHeap) {
     int32_t right = symbols[static_cast<size_t>(left)].next;
     if (right < 0)
       return;
-    const Merge *merge = findMerge(symbols[static_cast<size_t>(left)].id,
-                                   symbols[static_cast<size_t>(right)].id);
+    const MergeTable::Merge *merge =
+        tables.merges.find(symbols[static_cast<size_t>(left)].id,
+                           symbols[static_cast<size_t>(right)].id);
     if (!merge)
       return;
     heap.push_back({merge->rank, left, merge->result});
@@ -253,7 +183,7 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       continue;
     Symbol &right = symbols[static_cast<size_t>(left.next)];
     // One of the two may have become another symbol since.
-    const Merge *merge = findMerge(left.id, right.id);
+    const MergeTable::Merge *merge = tables.merges.find(left.id, right.id);
     if (!merge || merge->result != top.result)
       continue;
     left.id = top.result;
@@ -265,23 +195,36 @@ void BPEModel::mergeAll(std::vector<Symbol> &symbols) const {
       consider(left.previous, /*toHeap=*/true);
     consider(top.position, /*toHeap=*/true);
   }
-}
-
-void BPEModel::encode(std::string_view word, std::vector<int32_t> &ids) const {
-  if (word.empty())
-    return;
-  if (ignoreMerges) {
-    std::optional<int32_t> whole = vocab.find(word);
-    if (whole && !reserved.contains(*whole)) {
-      ids.push_back(*whole);
-      return;
-    }
-  }
-  std::vector<Symbol> symbols = initialSymbols(word);
-  mergeAll(symbols);
+  ids.clear();
   for (const Symbol &symbol : symbols)
     if (symbol.id >= 0)
       ids.push_back(symbol.id);
+}
+
+void BPEModel::encode(std::string_view word, std::vector<int32_t> &ids,
+                      Workspace &space) const {
+  if (word.empty())
+    return;
+  std::optional<uint32_t> piece = vocabulary().number(word);
+  int32_t id = piece ? vocabulary().idOf(*piece) : -1;
+  Whole whole = Unknown;
+  if (piece)
+    whole = wholes[*piece].load(std::memory_order_relaxed);
+  if (whole == Yes || (piece && ignoreMerges && !reserved.contains(id))) {
+    ids.push_back(id);
+    return;
+  }
+  constexpr size_t few = 32;
+  initialSymbols(word, space);
+  if (space.symbols.size() <= few)
+    mergeFew(space);
+  else
+    mergeMany(space.symbols);
+  ids.insert(ids.end(), space.symbols.begin(), space.symbols.end());
+  if (piece && whole == Unknown) {
+    bool itself = space.symbols.size() == 1 && space.symbols.front() == id;
+    wholes[*piece].store(itself ? Yes : No, std::memory_order_relaxed);
+  }
 }
 
 //===----------------------------------------------------------------------===//

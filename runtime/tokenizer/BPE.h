@@ -12,49 +12,19 @@
 #define LLM_RUNTIME_TOKENIZER_BPE_H
 
 #include "runtime/core/Status.h"
+#include "runtime/tokenizer/Vocabulary.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 namespace llm::runtime {
-
-/// Pieces and their ids, both ways.
-class Vocabulary {
-public:
-  Vocabulary() = default;
-  Vocabulary(Vocabulary &&) = default;
-  Vocabulary &operator=(Vocabulary &&) = default;
-
-  /// Makes room for `count` pieces.
-  void reserve(size_t count);
-  /// Adds a piece. False if the piece is already there with another id.
-  bool add(std::string piece, int32_t id);
-  std::optional<int32_t> find(std::string_view piece) const;
-  /// The piece of `id`, or null.
-  const std::string *piece(int32_t id) const;
-  /// One past the largest id; 0 where empty.
-  int32_t endId() const { return end; }
-  size_t size() const { return ids.size(); }
-
-private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids;
-  /// Points to the keys of `ids`, which do not move. A table by id would be as
-  /// large as the largest id a file claims.
-  std::unordered_map<int32_t, const std::string *> pieces;
-  int32_t end = 0;
-};
 
 /// The ids of the 256 pieces "<0x00>" to "<0xFF>", where a vocabulary has them.
 std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary);
@@ -64,12 +34,15 @@ std::vector<std::optional<int32_t>> bytePieces(const Vocabulary &vocabulary);
 /// of the `tokenizers` library.
 class BPEModel {
 public:
-  static Expected<BPEModel> parse(const nlohmann::json &model);
+  /// `model` is the member of tokenizer.json; of its vocabulary and merges
+  /// `tables` count, whatever it has.
+  static Expected<BPEModel> create(const nlohmann::json &model,
+                                   BPETables tables);
 
   BPEModel(BPEModel &&) = default;
   BPEModel &operator=(BPEModel &&) = default;
 
-  const Vocabulary &vocabulary() const { return vocab; }
+  const Vocabulary &vocabulary() const { return tables.vocabulary; }
   std::optional<int32_t> unkId() const { return unk; }
 
   /// Ids that `ignore_merges` must not give a whole word: those of special
@@ -78,31 +51,31 @@ public:
     reserved = std::move(ids);
   }
 
+  /// Memory that encoding one word after the other uses again.
+  struct Workspace {
+    std::vector<int32_t> symbols;
+    std::vector<const MergeTable::Merge *> merges;
+    std::string decorated;
+  };
   /// Appends the ids of `word` (well-formed UTF-8, shorter than 2^31 bytes).
   /// O(n log n).
-  void encode(std::string_view word, std::vector<int32_t> &ids) const;
+  void encode(std::string_view word, std::vector<int32_t> &ids,
+              Workspace &space) const;
 
 private:
   BPEModel() = default;
 
-  struct Merge {
-    int32_t rank;
-    int32_t result;
-  };
-  struct Symbol {
-    int32_t id;
-    int32_t previous;
-    int32_t next;
-  };
+  /// What is known of a piece: whether, as a word, it becomes itself.
+  enum Whole : uint8_t { Unknown, Yes, No };
 
-  Status readVocabulary(const nlohmann::json &model);
-  Status readMerges(const nlohmann::json &model);
-  std::vector<Symbol> initialSymbols(std::string_view word) const;
-  void mergeAll(std::vector<Symbol> &symbols) const;
-  const Merge *findMerge(int32_t left, int32_t right) const;
+  void initialSymbols(std::string_view word, Workspace &space) const;
+  void mergeFew(Workspace &space) const;
+  void mergeMany(std::vector<int32_t> &symbols) const;
 
-  Vocabulary vocab;
-  std::unordered_map<uint64_t, Merge> merges;
+  BPETables tables;
+  /// By the piece's number. Most words of a text are pieces, and merging gives
+  /// the same each time; threads that find it out at once find the same.
+  std::unique_ptr<std::atomic<Whole>[]> wholes;
   std::vector<std::optional<int32_t>> bytes;
   std::optional<int32_t> unk;
   std::string prefix, suffix;

@@ -38,11 +38,25 @@ constexpr Tables makeTables() {
 constexpr Tables tables = makeTables();
 } // namespace
 
+void toByteAlphabet(std::string_view text, std::string &result) {
+  // All of the alphabet has one or two bytes in UTF-8.
+  result.resize(text.size() * 2);
+  size_t size = 0;
+  for (char c : text) {
+    char32_t stands = tables.toChar[static_cast<unsigned char>(c)];
+    if (stands < 0x80) {
+      result[size++] = static_cast<char>(stands);
+    } else {
+      result[size++] = static_cast<char>(0xC0 | stands >> 6);
+      result[size++] = static_cast<char>(0x80 | (stands & 0x3F));
+    }
+  }
+  result.resize(size);
+}
+
 std::string toByteAlphabet(std::string_view text) {
   std::string result;
-  result.reserve(text.size() * 2);
-  for (char c : text)
-    unicode::append(result, tables.toChar[static_cast<unsigned char>(c)]);
+  toByteAlphabet(text, result);
   return result;
 }
 

@@ -21,6 +21,8 @@ namespace llm::runtime {
 /// the other 68 bytes are U+0100 and on, in order. Source: Radford et al.,
 /// "Language Models are Unsupervised Multitask Learners" (GPT-2), its encoder.
 std::string toByteAlphabet(std::string_view text);
+/// As above, into `result`, whose memory is used again.
+void toByteAlphabet(std::string_view text, std::string &result);
 
 /// The bytes that `text` stands for, or nothing if a character of it is not in
 /// the alphabet.

@@ -29,8 +29,11 @@ namespace {
 
 class HuggingFaceTokenizer final : public Tokenizer {
 public:
+  /// `tables` are the packed ones; where there are none, those of `document`
+  /// count.
   static Expected<std::unique_ptr<Tokenizer>>
-  load(const Json &document, const TokenizerConfig &config);
+  load(const Json &document, std::optional<std::span<const uint8_t>> tables,
+       const TokenizerConfig &config);
 
   std::optional<std::string> piece(int32_t id) const override;
   std::optional<int32_t> id(std::string_view piece) const override;
@@ -87,20 +90,35 @@ Expected<Component> readComponent(const Json &document, std::string_view key) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-Expected<std::unique_ptr<Tokenizer>>
-HuggingFaceTokenizer::load(const Json &document,
-                           const TokenizerConfig &config) {
-  const Json *modelJson = json::find(document, "model");
-  if (!modelJson || !modelJson->is_object())
+/// The member "model" of tokenizer.json, with its type. Unsupported for another
+/// than BPE.
+static Expected<const Json *> findModel(const Json &document) {
+  const Json *model = json::find(document, "model");
+  if (!model || !model->is_object())
     return Status::invalidInput("'model' is missing or not an object");
   // Files from before the model had a type hold BPE where they have merges.
   LLM_ASSIGN_OR_RETURN(
       std::string type,
-      json::getString(*modelJson, "type",
-                      json::find(*modelJson, "merges") ? "BPE" : "(none)"));
+      json::getString(*model, "type",
+                      json::find(*model, "merges") ? "BPE" : "(none)"));
   if (type != "BPE")
     return Status::unsupported("model '" + type + "'");
-  Expected<BPEModel> model = BPEModel::parse(*modelJson);
+  return model;
+}
+
+static Expected<BPEModel>
+readModel(const Json &model, std::optional<std::span<const uint8_t>> packed) {
+  LLM_ASSIGN_OR_RETURN(BPETables tables, packed ? BPETables::unpack(*packed)
+                                                : BPETables::parse(model));
+  return BPEModel::create(model, std::move(tables));
+}
+
+Expected<std::unique_ptr<Tokenizer>>
+HuggingFaceTokenizer::load(const Json &document,
+                           std::optional<std::span<const uint8_t>> tables,
+                           const TokenizerConfig &config) {
+  LLM_ASSIGN_OR_RETURN(const Json *modelJson, findModel(document));
+  Expected<BPEModel> model = readModel(*modelJson, tables);
   if (!model)
     return model.takeStatus().withContext("model");
 
@@ -175,8 +193,8 @@ void HuggingFaceTokenizer::applyAddBos() {
 std::optional<std::string> HuggingFaceTokenizer::piece(int32_t id) const {
   if (auto it = addedPieces.find(id); it != addedPieces.end())
     return it->second;
-  if (const std::string *piece = model.vocabulary().piece(id))
-    return *piece;
+  if (std::optional<std::string_view> piece = model.vocabulary().piece(id))
+    return std::string(*piece);
   return std::nullopt;
 }
 
@@ -212,23 +230,19 @@ Status HuggingFaceTokenizer::encodeText(std::string_view text, bool atStart,
   std::vector<ByteRange> ranges = untrusted;
   if (!normalizer.isIdentity() && !ranges.empty())
     ranges = {{0, normal.size()}};
-  std::vector<Word> words;
-  auto encodeWords = [&]() -> Status {
-    LLM_RETURN_IF_ERROR(preTokenizer.apply(words));
-    for (const Word &word : words)
-      model.encode(word.text, ids);
-    words.clear();
-    return Status::success();
+  BPEModel::Workspace space;
+  PreTokenizer::Sink encodeWord = [&](std::string_view word) {
+    model.encode(word, ids, space);
   };
   for (const TextPart &part : normalized.split(normal, ranges)) {
     if (part.id) {
       ids.push_back(*part.id);
       continue;
     }
-    words.push_back(
-        {normal.substr(part.range.begin, part.range.end - part.range.begin),
-         atStart && part.range.begin == 0});
-    LLM_RETURN_IF_ERROR(encodeWords());
+    LLM_RETURN_IF_ERROR(preTokenizer.apply(
+        std::string_view(normal).substr(part.range.begin,
+                                        part.range.end - part.range.begin),
+        atStart && part.range.begin == 0, encodeWord));
   }
   return Status::success();
 }
@@ -304,7 +318,27 @@ HuggingFaceTokenizer::startDecoder(std::string &out, DecodeOptions options,
 Expected<std::unique_ptr<Tokenizer>>
 loadHuggingFace(std::string_view bytes, const TokenizerConfig &config) {
   LLM_ASSIGN_OR_RETURN(Json document, json::parse(bytes));
-  return HuggingFaceTokenizer::load(document, config);
+  return HuggingFaceTokenizer::load(document, std::nullopt, config);
+}
+
+Expected<std::unique_ptr<Tokenizer>>
+loadHuggingFace(std::string_view document, std::span<const uint8_t> tables,
+                const TokenizerConfig &config) {
+  LLM_ASSIGN_OR_RETURN(Json parsed, json::parse(document));
+  return HuggingFaceTokenizer::load(parsed, tables, config);
+}
+
+Expected<SplitTokenizer> splitHuggingFace(std::string_view bytes) {
+  LLM_ASSIGN_OR_RETURN(Json document, json::parse(bytes));
+  LLM_ASSIGN_OR_RETURN(const Json *model, findModel(document));
+  Expected<BPETables> tables = BPETables::parse(*model);
+  if (!tables)
+    return tables.takeStatus().withContext("model");
+  Json &settings = document["model"];
+  settings.erase("vocab");
+  settings.erase("merges");
+  settings["type"] = "BPE";
+  return SplitTokenizer{document.dump(), tables->pack()};
 }
 
 } // namespace llm::runtime

@@ -28,85 +28,65 @@ static constexpr std::string_view byteLevelPattern =
 // Splitting
 //===----------------------------------------------------------------------===//
 
-std::vector<ByteRange> splitByMatches(std::string_view text,
-                                      const std::vector<ByteRange> &matches,
-                                      SplitBehavior behavior, bool invert) {
-  struct Span {
-    ByteRange range;
-    bool isMatch;
+/// Splits a text of `size` bytes by `matches` (ascending, disjoint); with
+/// `invert` what lies between them takes their place. Pieces may be empty.
+static void splitByMatches(size_t size, const std::vector<ByteRange> &matches,
+                           SplitBehavior behavior, bool invert,
+                           std::vector<ByteRange> &pieces) {
+  pieces.clear();
+  bool previous = false;
+  auto put = [&](ByteRange range, bool isMatch) {
+    bool joins = false;
+    switch (behavior) {
+    case SplitBehavior::Removed:
+      if (isMatch)
+        return;
+      break;
+    case SplitBehavior::Isolated:
+      break;
+    case SplitBehavior::Contiguous:
+      joins = isMatch == previous;
+      break;
+    case SplitBehavior::MergedWithPrevious:
+      joins = isMatch && !previous;
+      break;
+    case SplitBehavior::MergedWithNext:
+      // Seen from the end: a match joins what follows it, which is no match.
+      joins = previous && !isMatch;
+      break;
+    }
+    previous = isMatch;
+    if (joins && !pieces.empty())
+      pieces.back().end = range.end;
+    else
+      pieces.push_back(range);
   };
-  std::vector<Span> spans;
   size_t from = 0;
   for (ByteRange match : matches) {
     if (from != match.begin)
-      spans.push_back({{from, match.begin}, invert});
-    spans.push_back({match, !invert});
+      put({from, match.begin}, invert);
+    put(match, !invert);
     from = match.end;
   }
-  if (from != text.size())
-    spans.push_back({{from, text.size()}, invert});
-
-  std::vector<ByteRange> pieces;
-  bool previous = false;
-  switch (behavior) {
-  case SplitBehavior::Removed:
-    for (const Span &span : spans)
-      if (!span.isMatch)
-        pieces.push_back(span.range);
-    break;
-  case SplitBehavior::Isolated:
-    for (const Span &span : spans)
-      pieces.push_back(span.range);
-    break;
-  case SplitBehavior::Contiguous:
-    for (const Span &span : spans) {
-      if (span.isMatch == previous && !pieces.empty())
-        pieces.back().end = span.range.end;
-      else
-        pieces.push_back(span.range);
-      previous = span.isMatch;
-    }
-    break;
-  case SplitBehavior::MergedWithPrevious:
-    for (const Span &span : spans) {
-      if (span.isMatch && !previous && !pieces.empty())
-        pieces.back().end = span.range.end;
-      else
-        pieces.push_back(span.range);
-      previous = span.isMatch;
-    }
-    break;
-  case SplitBehavior::MergedWithNext:
-    for (auto span = spans.rbegin(); span != spans.rend(); ++span) {
-      if (span->isMatch && !previous && !pieces.empty())
-        pieces.back().begin = span->range.begin;
-      else
-        pieces.push_back(span->range);
-      previous = span->isMatch;
-    }
-    std::reverse(pieces.begin(), pieces.end());
-    break;
-  }
-  return pieces;
+  if (from != size)
+    put({from, size}, invert);
 }
 
 /// Each character with a property, as a match of its own.
-static std::vector<ByteRange> charactersWith(std::string_view text,
-                                             auto &&property) {
-  std::vector<ByteRange> matches;
+static void charactersWith(std::string_view text, auto &&property,
+                           std::vector<ByteRange> &matches) {
   for (size_t i = 0; i < text.size();) {
     unicode::Decoded at = unicode::decodeAt(text, i);
     if (property(at.codepoint))
       matches.push_back({i, i + at.length});
     i += at.length;
   }
-  return matches;
 }
 
 /// The matches of \w+|[^\w\s]+.
-static std::vector<ByteRange> wordsAndSymbols(std::string_view text) {
+static void wordsAndSymbols(std::string_view text,
+                            std::vector<ByteRange> &matches) {
   enum Class { Space, Letters, Symbols };
-  std::vector<ByteRange> matches;
   Class previous = Space;
   for (size_t i = 0; i < text.size();) {
     unicode::Decoded at = unicode::decodeAt(text, i);
@@ -121,7 +101,6 @@ static std::vector<ByteRange> wordsAndSymbols(std::string_view text) {
     previous = now;
     i += at.length;
   }
-  return matches;
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,92 +222,135 @@ Status PreTokenizer::add(const Json &component) {
 // Applying
 //===----------------------------------------------------------------------===//
 
-static std::vector<ByteRange> literalMatches(std::string_view text,
-                                             std::string_view literal) {
-  std::vector<ByteRange> matches;
+static void literalMatches(std::string_view text, std::string_view literal,
+                           std::vector<ByteRange> &matches) {
   for (size_t at = text.find(literal); at != std::string_view::npos;
        at = text.find(literal, at + literal.size()))
     matches.push_back({at, at + literal.size()});
-  return matches;
 }
 
-Expected<std::vector<ByteRange>>
-PreTokenizer::matchesOf(const Step &step, std::string_view text) {
+/// One text on its way through the steps. A word goes through all of them
+/// before the next one does: so it stays in the processor's cache, and each
+/// step needs memory for one word only.
+class PreTokenizer::Run {
+public:
+  Run(const std::vector<Step> &steps, size_t bytes, const Sink &sink)
+      : steps(steps), bytes(bytes), sink(sink), levels(steps.size()) {}
+
+  /// Takes `text` through the steps from number `index` on.
+  Status apply(size_t index, std::string_view text, bool atStart);
+
+private:
+  /// What a step works with. It is at one text at a time.
+  struct Level {
+    std::string text, part;
+    std::vector<ByteRange> matches, pieces;
+    size_t given = 0; ///< bytes, of all texts
+  };
+  static Status findMatches(const Step &step, std::string_view text,
+                            std::vector<ByteRange> &matches);
+  /// Puts before the text, or in the place of spaces, what the step says.
+  static std::string_view rewrite(const Step &step, std::string_view text,
+                                  bool atStart, std::string &memory);
+
+  const std::vector<Step> &steps;
+  size_t bytes;
+  const Sink &sink;
+  std::vector<Level> levels;
+};
+
+Status PreTokenizer::Run::findMatches(const Step &step, std::string_view text,
+                                      std::vector<ByteRange> &matches) {
+  matches.clear();
   switch (step.kind) {
   case Step::ByteLevel:
   case Step::Split:
-    return step.pattern.front().findAll(text);
+    return step.pattern.front().findAll(text, matches);
   case Step::Digits:
-    return charactersWith(text, unicode::isNumeric);
+    charactersWith(text, unicode::isNumeric, matches);
+    break;
   case Step::Metaspace:
   case Step::CharDelimiter:
-    return literalMatches(text, step.replacement);
+    literalMatches(text, step.replacement, matches);
+    break;
   case Step::Whitespace:
-    return wordsAndSymbols(text);
+    wordsAndSymbols(text, matches);
+    break;
   case Step::WhitespaceSplit:
-    return charactersWith(text, unicode::isWhitespace);
+    charactersWith(text, unicode::isWhitespace, matches);
+    break;
   case Step::Punctuation:
-    return charactersWith(text, unicode::isPunctuation);
+    charactersWith(text, unicode::isPunctuation, matches);
+    break;
   }
-  return Status::internal("unknown pre-tokenizer");
+  return Status::success();
 }
 
-Status PreTokenizer::applyStep(const Step &step, Word word,
-                               std::vector<Word> &out) {
-  std::string &text = word.text;
-  bool split = true;
+std::string_view PreTokenizer::Run::rewrite(const Step &step,
+                                            std::string_view text, bool atStart,
+                                            std::string &memory) {
   if (step.kind == Step::ByteLevel) {
-    if (step.addPrefixSpace && !text.starts_with(' '))
-      text.insert(0, 1, ' ');
-    split = step.useRegex;
-  } else if (step.kind == Step::Metaspace) {
-    std::string replaced;
-    for (char c : text) {
-      if (c == ' ')
-        replaced += step.replacement;
-      else
-        replaced += c;
-    }
-    text = std::move(replaced);
-    bool prepend = step.scheme == Step::Always ||
-                   (step.scheme == Step::First && word.atStart);
-    if (prepend && !text.starts_with(step.replacement))
-      text.insert(0, step.replacement);
-    split = step.split;
+    if (!step.addPrefixSpace || text.starts_with(' '))
+      return text;
+    memory = ' ';
+    memory += text;
+    return memory;
   }
-  std::vector<ByteRange> pieces{{0, text.size()}};
+  if (step.kind != Step::Metaspace)
+    return text;
+  memory.clear();
+  for (char c : text) {
+    if (c == ' ')
+      memory += step.replacement;
+    else
+      memory += c;
+  }
+  bool prepend =
+      step.scheme == Step::Always || (step.scheme == Step::First && atStart);
+  if (prepend && !memory.starts_with(step.replacement))
+    memory.insert(0, step.replacement);
+  return memory;
+}
+
+Status PreTokenizer::Run::apply(size_t index, std::string_view text,
+                                bool atStart) {
+  if (index == steps.size()) {
+    sink(text);
+    return Status::success();
+  }
+  const Step &step = steps[index];
+  Level &level = levels[index];
+  text = rewrite(step, text, atStart, level.text);
+  bool split = step.kind == Step::ByteLevel   ? step.useRegex
+               : step.kind == Step::Metaspace ? step.split
+                                              : true;
   if (split) {
-    LLM_ASSIGN_OR_RETURN(std::vector<ByteRange> matches, matchesOf(step, text));
-    pieces = splitByMatches(text, matches, step.behavior, step.invert);
+    LLM_RETURN_IF_ERROR(findMatches(step, text, level.matches));
+    splitByMatches(text.size(), level.matches, step.behavior, step.invert,
+                   level.pieces);
+  } else {
+    level.pieces.assign(1, {0, text.size()});
   }
-  for (ByteRange piece : pieces) {
+  for (ByteRange piece : level.pieces) {
     if (piece.begin >= piece.end)
       continue;
-    std::string_view part(text.data() + piece.begin, piece.end - piece.begin);
-    out.push_back({step.kind == Step::ByteLevel ? toByteAlphabet(part)
-                                                : std::string(part),
-                   word.atStart && piece.begin == 0});
+    std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
+    if (step.kind == Step::ByteLevel) {
+      toByteAlphabet(part, level.part);
+      part = level.part;
+    }
+    level.given += part.size();
+    LLM_RETURN_IF_ERROR(checkGrowth(bytes, level.given));
+    LLM_RETURN_IF_ERROR(apply(index + 1, part, atStart && piece.begin == 0));
   }
   return Status::success();
 }
 
-Status PreTokenizer::apply(std::vector<Word> &words) const {
-  size_t before = 0;
-  for (const Word &word : words)
-    before += word.text.size();
-  for (const Step &step : steps) {
-    std::vector<Word> next;
-    next.reserve(words.size());
-    size_t after = 0, counted = 0;
-    for (Word &word : words) {
-      LLM_RETURN_IF_ERROR(applyStep(step, std::move(word), next));
-      for (; counted < next.size(); ++counted)
-        after += next[counted].text.size();
-      LLM_RETURN_IF_ERROR(checkGrowth(before, after));
-    }
-    words = std::move(next);
-  }
-  return Status::success();
+Status PreTokenizer::apply(std::string_view text, bool atStart,
+                           const Sink &sink) const {
+  if (text.empty())
+    return Status::success();
+  return Run(steps, text.size(), sink).apply(0, text, atStart);
 }
 
 } // namespace llm::runtime

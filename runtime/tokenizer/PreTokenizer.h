@@ -13,8 +13,10 @@
 #include "runtime/core/Status.h"
 #include "runtime/tokenizer/Regex.h"
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace llm::runtime {
@@ -29,19 +31,6 @@ enum class SplitBehavior {
   Contiguous,
 };
 
-/// Splits `text` by `matches` (ascending, disjoint); with `invert` what lies
-/// between them takes their place. Pieces may be empty.
-std::vector<ByteRange> splitByMatches(std::string_view text,
-                                      const std::vector<ByteRange> &matches,
-                                      SplitBehavior behavior, bool invert);
-
-/// A piece of text on its way to the model.
-struct Word {
-  std::string text;
-  /// It starts where the whole text does.
-  bool atStart = false;
-};
-
 /// A sequence of pre-tokenizers: ByteLevel, Split, Digits, Metaspace,
 /// Whitespace, WhitespaceSplit, Punctuation, CharDelimiterSplit.
 class PreTokenizer {
@@ -52,8 +41,11 @@ public:
   /// its name, for any other component.
   static Expected<PreTokenizer> parse(const nlohmann::json &component);
 
-  /// Splits `words` (well-formed UTF-8) further. No word is empty.
-  Status apply(std::vector<Word> &words) const;
+  /// Takes a word, which is there during the call.
+  using Sink = std::function<void(std::string_view word)>;
+  /// Splits `text` (well-formed UTF-8) and gives the words to `sink` in order.
+  /// No word is empty. `atStart` says that it starts where the whole text does.
+  Status apply(std::string_view text, bool atStart, const Sink &sink) const;
 
 private:
   struct Step {
@@ -80,9 +72,7 @@ private:
 
   Status add(const nlohmann::json &component);
   static Status readMetaspace(const nlohmann::json &component, Step &step);
-  static Expected<std::vector<ByteRange>> matchesOf(const Step &step,
-                                                    std::string_view text);
-  static Status applyStep(const Step &step, Word word, std::vector<Word> &out);
+  class Run;
 
   std::vector<Step> steps;
 };

@@ -105,13 +105,22 @@ Expected<Regex> Regex::literal(std::string_view text) {
 }
 
 Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
+  std::vector<ByteRange> matches;
+  LLM_RETURN_IF_ERROR(findAll(text, matches));
+  return matches;
+}
+
+Status Regex::findAll(std::string_view text,
+                      std::vector<ByteRange> &matches) const {
+  matches.clear();
   MatchContext context(pcre2_match_context_create(nullptr));
   MatchData data(
       pcre2_match_data_create_from_pattern(impl->code.get(), nullptr));
-  JitStack stack(pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr));
-  if (!context || !data || !stack)
+  if (!context || !data)
     return Status::resource("out of memory");
-  pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  // Compiled code has 32 KiB of the thread's stack, which nearly all patterns
+  // are content with; mapping another one would cost more than most matches.
+  JitStack stack;
   uint64_t limit = baseMatchLimit + matchLimitPerByte * text.size();
   pcre2_set_match_limit(context.get(),
                         static_cast<uint32_t>(std::min<uint64_t>(
@@ -123,7 +132,6 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
   double allowed =
       baseSeconds + secondsPerMiB * static_cast<double>(text.size()) / 1048576;
 
-  std::vector<ByteRange> matches;
   size_t from = 0;
   for (size_t sinceClock = 0; from <= text.size(); ++sinceClock) {
     size_t windowEnd = from + std::min(windowBytes, text.size() - from);
@@ -131,6 +139,13 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
     int rc = pcre2_match(impl->code.get(),
                          reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                          from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT && !stack) {
+      stack.reset(pcre2_jit_stack_create(32 * 1024, 16 * 1024 * 1024, nullptr));
+      if (!stack)
+        return Status::resource("out of memory");
+      pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+      continue;
+    }
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
       return Status::resource("regular expression: " + pcreMessage(rc));
     if (rc == PCRE2_ERROR_NOMATCH || sinceClock % 256 == 255) {
@@ -164,7 +179,7 @@ Expected<std::vector<ByteRange>> Regex::findAll(std::string_view text) const {
     matches.push_back({begin, end});
     from = end;
   }
-  return matches;
+  return Status::success();
 }
 
 } // namespace llm::runtime

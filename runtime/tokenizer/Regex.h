@@ -49,6 +49,8 @@ public:
   /// scan does. A pattern that backtracks beyond all measure ends in a
   /// Resource failure, never in a hang.
   Expected<std::vector<ByteRange>> findAll(std::string_view text) const;
+  /// As above, into `matches`, whose memory is used again.
+  Status findAll(std::string_view text, std::vector<ByteRange> &matches) const;
 
 private:
   struct Impl;

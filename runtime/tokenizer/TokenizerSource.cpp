@@ -8,6 +8,7 @@
 #include "runtime/tokenizer/TokenizerSource.h"
 
 #include "runtime/tokenizer/Json.h"
+#include "runtime/tokenizer/TokenizerKinds.h"
 #include "runtime/tokenizer/Unicode.h"
 
 #include <algorithm>
@@ -317,8 +318,8 @@ findTokenizer(const std::string &modelPath) {
 // Sealing
 //===----------------------------------------------------------------------===//
 
-static constexpr std::string_view magic = "LLMTOK01";
-static constexpr size_t headerBytes = 8 + 4 + 4 + 8;
+static constexpr std::string_view magic = "LLMTOK02";
+static constexpr size_t headerBytes = 8 + 4 + 4 + 8 + 8;
 
 template <typename T>
 static void putOptional(Json &to, const char *key, const std::optional<T> &v) {
@@ -423,52 +424,72 @@ static T getInteger(std::span<const uint8_t> from, size_t offset) {
   return value;
 }
 
+static std::string_view asText(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
 Expected<std::vector<uint8_t>> sealTokenizer(const TokenizerSource &source) {
   return catchExceptions([&]() -> Expected<std::vector<uint8_t>> {
     if (!unicode::isValid(source.config.chatTemplate))
       return Status::invalidInput("the chat template is not UTF-8");
+    SplitTokenizer split;
+    if (source.kind == TokenizerKind::HuggingFace) {
+      LLM_ASSIGN_OR_RETURN(
+          split,
+          splitHuggingFace(asText(source.bytes)).withContext("tokenizer.json"));
+    } else {
+      split.document = asText(source.bytes);
+    }
     std::string config = toJson(source.config).dump();
     std::vector<uint8_t> blob(magic.begin(), magic.end());
     putInteger(blob, static_cast<uint32_t>(source.kind));
     putInteger(blob, static_cast<uint32_t>(config.size()));
-    putInteger(blob, static_cast<uint64_t>(source.bytes.size()));
+    putInteger(blob, static_cast<uint64_t>(split.document.size()));
+    putInteger(blob, static_cast<uint64_t>(split.tables.size()));
     blob.insert(blob.end(), config.begin(), config.end());
-    blob.insert(blob.end(), source.bytes.begin(), source.bytes.end());
+    blob.insert(blob.end(), split.document.begin(), split.document.end());
+    blob.insert(blob.end(), split.tables.begin(), split.tables.end());
     return blob;
   });
 }
 
-Expected<TokenizerSource> unsealTokenizer(std::span<const uint8_t> blob) {
-  return catchExceptions([&]() -> Expected<TokenizerSource> {
-    if (blob.size() < headerBytes ||
-        !std::equal(magic.begin(), magic.end(), blob.begin()))
-      return Status::invalidInput("not a sealed tokenizer of version 01");
-    TokenizerSource source;
-    source.kind = static_cast<TokenizerKind>(getInteger<uint32_t>(blob, 8));
-    size_t configBytes = getInteger<uint32_t>(blob, 12);
-    uint64_t bytes = getInteger<uint64_t>(blob, 16);
-    std::span<const uint8_t> rest = blob.subspan(headerBytes);
-    if (configBytes > rest.size() || bytes != rest.size() - configBytes)
-      return Status::invalidInput("sealed tokenizer: its lengths do not add up "
-                                  "to its size");
-    Expected<Json> document = json::parse(std::string_view(
-        reinterpret_cast<const char *>(rest.data()), configBytes));
-    if (!document)
-      return document.takeStatus().withContext("sealed tokenizer");
-    Expected<TokenizerConfig> config = fromJson(*document);
-    if (!config)
-      return config.takeStatus().withContext("sealed tokenizer");
-    source.config = *std::move(config);
-    std::span<const uint8_t> tail = rest.subspan(configBytes);
-    source.bytes.assign(tail.begin(), tail.end());
-    return source;
-  });
+static Expected<SealedParts> readParts(std::span<const uint8_t> blob) {
+  if (blob.size() < headerBytes ||
+      !std::equal(magic.begin(), magic.end(), blob.begin()))
+    return Status::invalidInput("not one of version 02");
+  SealedParts parts;
+  parts.kind = static_cast<TokenizerKind>(getInteger<uint32_t>(blob, 8));
+  uint64_t configBytes = getInteger<uint32_t>(blob, 12);
+  uint64_t bytes = getInteger<uint64_t>(blob, 16);
+  uint64_t tableBytes = getInteger<uint64_t>(blob, 24);
+  std::span<const uint8_t> rest = blob.subspan(headerBytes);
+  if (configBytes > rest.size() || bytes > rest.size() - configBytes ||
+      tableBytes != rest.size() - configBytes - bytes)
+    return Status::invalidInput("its lengths do not add up to its size");
+  LLM_ASSIGN_OR_RETURN(Json document,
+                       json::parse(asText(rest.first(configBytes))));
+  LLM_ASSIGN_OR_RETURN(parts.config, fromJson(document));
+  parts.tokenizer = rest.subspan(configBytes, bytes);
+  parts.tables = rest.subspan(configBytes + bytes);
+  if (parts.kind == TokenizerKind::Llama2c && !parts.tables.empty())
+    return Status::invalidInput("it has tables, which this kind has not");
+  return parts;
+}
+
+Expected<SealedParts> unsealTokenizer(std::span<const uint8_t> blob) {
+  return catchExceptions([&] { return readParts(blob); })
+      .withContext("sealed tokenizer");
 }
 
 Expected<std::unique_ptr<Tokenizer>>
 loadSealedTokenizer(std::span<const uint8_t> blob) {
-  LLM_ASSIGN_OR_RETURN(TokenizerSource source, unsealTokenizer(blob));
-  return Tokenizer::load(source.kind, source.bytes, source.config);
+  LLM_ASSIGN_OR_RETURN(SealedParts parts, unsealTokenizer(blob));
+  if (parts.kind != TokenizerKind::HuggingFace)
+    return Tokenizer::load(parts.kind, parts.tokenizer, parts.config);
+  return catchExceptions([&] {
+    return loadHuggingFace(asText(parts.tokenizer), parts.tables, parts.config)
+        .withContext("sealed tokenizer");
+  });
 }
 
 } // namespace llm::runtime

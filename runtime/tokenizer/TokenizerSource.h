@@ -48,13 +48,24 @@ Expected<TokenizerSource> readTokenizer(const std::string &path,
 Expected<std::optional<TokenizerSource>>
 findTokenizer(const std::string &modelPath);
 
-/// One blob with everything, the same for the same source. Little-endian: the
-/// bytes "LLMTOK01", uint32 kind, uint32 length of the configuration, uint64
-/// length of the tokenizer, the configuration (JSON), the tokenizer.
+/// One blob with everything, the same for the same source. Little endian: the
+/// bytes "LLMTOK02", uint32 kind, uint32 length of the configuration, uint64
+/// length of the tokenizer, uint64 length of its tables; the configuration
+/// (JSON), the tokenizer, the tables. For HuggingFace the tokenizer is
+/// tokenizer.json without "vocab" and "merges" of its model, which the tables
+/// hold as BPETables::pack gives them; Llama2c has its file and no tables.
 Expected<std::vector<uint8_t>> sealTokenizer(const TokenizerSource &source);
 
-/// The reverse. InvalidInput for anything that sealTokenizer does not write.
-Expected<TokenizerSource> unsealTokenizer(std::span<const uint8_t> blob);
+/// The parts of a sealed tokenizer; they lie in the blob.
+struct SealedParts {
+  TokenizerKind kind = TokenizerKind::HuggingFace;
+  TokenizerConfig config;
+  std::span<const uint8_t> tokenizer, tables;
+};
+
+/// The reverse. InvalidInput for a blob whose parts sealTokenizer does not
+/// write; the tokenizer and its tables are looked at when they are loaded.
+Expected<SealedParts> unsealTokenizer(std::span<const uint8_t> blob);
 
 /// Loads what is sealed in `blob`.
 Expected<std::unique_ptr<Tokenizer>>

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utf8proc.h>
 #include <utility>
 #include <vector>
@@ -93,6 +94,15 @@ void append(std::string &text, char32_t codepoint) {
 
 bool isValid(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    // Most bytes are ASCII: eight at a time.
+    uint64_t bytes;
+    if (text.size() - i >= sizeof(bytes)) {
+      std::memcpy(&bytes, text.data() + i, sizeof(bytes));
+      if (!(bytes & 0x8080808080808080)) {
+        i += sizeof(bytes);
+        continue;
+      }
+    }
     Decoded at = decodeAt(text, i);
     if (at.kind != Decoded::Character)
       return false;
@@ -102,6 +112,8 @@ bool isValid(std::string_view text) {
 }
 
 std::string toValid(std::string_view text) {
+  if (isValid(text))
+    return std::string(text);
   std::string valid;
   valid.reserve(text.size());
   LossyStream stream(valid);
@@ -169,6 +181,8 @@ bool isWord(char32_t codepoint) {
 }
 
 bool isNumeric(char32_t codepoint) {
+  if (codepoint < 0x80)
+    return codepoint >= '0' && codepoint <= '9';
   utf8proc_category_t cat = category(codepoint);
   return cat == UTF8PROC_CATEGORY_ND || cat == UTF8PROC_CATEGORY_NL ||
          cat == UTF8PROC_CATEGORY_NO;

@@ -15,6 +15,7 @@
 #include "ToyModel.h"
 #include "llm/ABI/artifact.h"
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Checksum.h"
 #include "runtime/artifact/ElementTypes.h"
 #include "runtime/device/Program.h"
 #include "runtime/kvcache/Cache.h"
@@ -130,7 +131,7 @@ void readManifest(const uint8_t *data, size_t size) {
     if (payload.offset() >= headBytes && payload.size() <= fileBytes &&
         payload.offset() <= fileBytes - payload.size())
       payload.set_checksum(
-          XXH3_64bits(file + payload.offset(), payload.size()));
+          payloadChecksum({file + payload.offset(), payload.size()}));
   std::string head;
   if (!manifest.SerializeToString(&head) ||
       head.size() > headBytes - sizeof(llm_artifact_header))

@@ -7,8 +7,9 @@
 //
 // The first byte says what the rest is: a tokenizer of either kind, followed by
 // a NUL and a text for it, a chat template, a regular expression with a text,
-// or a sealed tokenizer. Besides crashes and hangs it looks for decoded text
-// that is not UTF-8 and for streams that differ from whole texts.
+// a sealed tokenizer, or the packed tables of one. Besides crashes and hangs it
+// looks for decoded text that is not UTF-8, for streams that differ from whole
+// texts, and for tables that packing does not give back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,9 @@
 #include "runtime/tokenizer/Tokenizer.h"
 #include "runtime/tokenizer/TokenizerSource.h"
 #include "runtime/tokenizer/Unicode.h"
+#include "runtime/tokenizer/Vocabulary.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -62,6 +65,15 @@ static void useTokenizer(const Tokenizer &tokenizer, std::string_view text) {
     std::vector<ChatMessage> messages = {{"user", std::string(text)}};
     (void)chat->encode(tokenizer, messages, true);
   }
+}
+
+static void useTables(std::span<const uint8_t> bytes) {
+  Expected<BPETables> tables = BPETables::unpack(bytes);
+  if (!tables)
+    return;
+  std::vector<uint8_t> packed = tables->pack();
+  require(std::equal(packed.begin(), packed.end(), bytes.begin(), bytes.end()),
+          "packed tables are not what was unpacked");
 }
 
 static void useTemplate(std::string_view source) {
@@ -112,11 +124,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::span<const uint8_t> bytes(data + 1, head.size());
   TokenizerConfig config;
   config.bosId = 1;
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
   case 0:
   case 1: {
     auto kind =
-        data[0] % 5 == 0 ? TokenizerKind::HuggingFace : TokenizerKind::Llama2c;
+        data[0] % 6 == 0 ? TokenizerKind::HuggingFace : TokenizerKind::Llama2c;
     // A binary file has NULs of its own: its text comes from its end.
     if (kind == TokenizerKind::Llama2c) {
       bytes = {data + 1, size - 1};
@@ -135,6 +147,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   case 4:
     if (auto tokenizer = loadSealedTokenizer({data + 1, size - 1}))
       useTokenizer(**tokenizer, "some text");
+    break;
+  case 5:
+    useTables({data + 1, size - 1});
     break;
   }
   return 0;

@@ -19,6 +19,28 @@ def small(model):
     return dict(model, vocab=vocab, merges=merges[:40])
 
 
+def tables(model):
+    """What BPETables::pack gives, of merges in their newer spelling."""
+    pieces = sorted((identity, piece.encode()) for piece, identity in model["vocab"].items())
+    ids = {piece: identity for identity, piece in pieces}
+    merges = dict.fromkeys((ids[left.encode()], ids[right.encode()], ids[(left + right).encode()])
+                           for left, right in (m.split(" ") if isinstance(m, str) else m for m in model["merges"])
+                           if (left + right) in model["vocab"])
+    ends, text = [], b""
+    for _, piece in pieces:
+        text += piece
+        ends.append(len(text))
+    words = [len(pieces), len(merges), *(identity for identity, _ in pieces), *ends]
+    words += [identity for merge in merges for identity in merge]
+    return struct.pack("<%dI" % len(words), *words) + text
+
+
+def sealed(tokenizer, model):
+    rest = {key: value for key, value in model.items() if key not in ("vocab", "merges")}
+    parts = [b'{"eos":[0]}', json.dumps(dict(tokenizer, model=dict(rest, type="BPE"))).encode(), tables(model)]
+    return b"LLMTOK02" + struct.pack("<IIQQ", 1, *map(len, parts)) + b"".join(parts)
+
+
 def main():
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -28,6 +50,8 @@ def main():
         text = max((c["text"] for c in entry["cases"]), key=len)
         (out / ("json-" + entry["name"])).write_bytes(
             b"\0" + json.dumps(tokenizer).encode() + b"\0" + text.encode())
+        (out / ("sealed-" + entry["name"])).write_bytes(b"\4" + sealed(entry["tokenizer"], tokenizer["model"]))
+        (out / ("tables-" + entry["name"])).write_bytes(b"\5" + tables(tokenizer["model"]))
     pieces = [b"<unk>", b"\n<s>\n", b"\n</s>\n"] + [b"<0x%02X>" % i for i in range(256)]
     pieces += [b" ", b"a", b"b", b"ab", b" a", b" ab", "é".encode()]
     bin_file = struct.pack("<i", 7) + b"".join(

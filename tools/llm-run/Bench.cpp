@@ -62,9 +62,9 @@ Expected<Figures> measure(Session &session, int64_t batch, int64_t prompt,
   Sampler sampler;
   Clock::time_point start = Clock::now();
   auto onRow = [&](Session::SequenceId id, int64_t position,
-                   std::span<const float> logits) -> Status {
-    LLM_ASSIGN_OR_RETURN(int32_t token, sampler.sample(logits, {}, position + 1,
-                                                       greedySampling()));
+                   const LogitRow &row) -> Status {
+    LLM_ASSIGN_OR_RETURN(
+        int32_t token, sampler.sample(row, {}, position + 1, greedySampling()));
     next.emplace_back(id, token);
     return Status::success();
   };
@@ -127,7 +127,10 @@ Status benchBatch(const BenchOptions &options,
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<Session> created,
                        createSession(options, std::move(artifact), batch));
   Session &session = *created;
-  // Faults in code, arena and threads.
+  // Faults in code, arena and threads; weights come to where long runs have
+  // them.
+  while (session.settle())
+    ;
   LLM_RETURN_IF_ERROR(
       measure(session, 1, std::min<int64_t>(options.promptTokens, 16),
               std::min<int64_t>(options.genTokens, 2), nullptr));

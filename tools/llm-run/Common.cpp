@@ -90,7 +90,7 @@ openDecoder(const CommonOptions &options,
             const std::function<void(const Artifact &)> &meanwhile) {
   const std::string &path = options.artifact;
   LLM_ASSIGN_OR_RETURN(std::shared_ptr<const Artifact> artifact,
-                       Artifact::open(path, Weights::Resident, meanwhile));
+                       Artifact::open(path, options.threads, meanwhile));
   LLM_RETURN_IF_ERROR(requireDecoder(artifact->manifest()).withContext(path));
   auto longest =
       static_cast<int64_t>(artifact->manifest().generation().max_context());

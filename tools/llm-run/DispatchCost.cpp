@@ -90,16 +90,18 @@ private:
     return manifest.weights(static_cast<int>(buffer(operand).weight()));
   }
 
-  /// Twice the rows, times the elements of the weight.
+  /// Twice the rows, times the elements of the weights.
   DispatchCost linear() const {
     DispatchCost result;
     for (size_t i = 0; i < call.bytes.size(); ++i) {
-      if (buffer(i).lifetime() != artifact::Buffer::CONSTANT)
+      // A bias has one axis.
+      if (buffer(i).lifetime() != artifact::Buffer::CONSTANT ||
+          weightOf(i).logical_shape_size() != 2)
         continue;
-      result.operations = 2 * static_cast<double>(call.sizes[0]);
+      double operations = 2 * static_cast<double>(call.sizes[0]);
       for (int64_t size : weightOf(i).logical_shape())
-        result.operations *= static_cast<double>(size);
-      break;
+        operations *= static_cast<double>(size);
+      result.operations += operations;
     }
     artifact::ElementType input = buffer(0).element_type();
     result.limit = input == artifact::I8     ? &MachineLimits::int8

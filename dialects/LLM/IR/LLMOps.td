@@ -226,8 +226,9 @@ def LLM_LinearOp : LLM_PureOp<"linear"> {
   let description = [{
     input [.., K], weight [N, K] (or [K, N] with `transposed`, as exporters
     store it) gives [.., N]. `accuracy_level` says in how few bits a kernel may
-    read the input (com.microsoft MatMulNBits): 4 int8 with a scale per token and
-    weight group, 3 bf16, 2 f16; 0 and 1 are f32.
+    read the input (com.microsoft MatMulNBits): 4 int8, 3 bf16, 2 f16; 0 and 1
+    are f32. int8 has a scale per token and weight group, or for as many whole
+    groups as `activation_group` inputs hold.
 
     ```mlir
     %y = llm.linear %x, %w : (tensor<?x?x64xf32>, tensor<172x64xf32>) -> tensor<?x?x172xf32>
@@ -235,7 +236,8 @@ def LLM_LinearOp : LLM_PureOp<"linear"> {
   }];
   let arguments = (ins LLM_FloatTensor:$input, LLM_FloatTensor:$weight,
     Optional<LLM_FloatTensor>:$bias, UnitAttr:$transposed,
-    DefaultValuedAttr<LLM_Count, "0">:$accuracy_level);
+    DefaultValuedAttr<LLM_Count, "0">:$accuracy_level,
+    DefaultValuedAttr<LLM_Count, "0">:$activation_group);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `)`)? attr-dict `:` functional-type(operands, results)

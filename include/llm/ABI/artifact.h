@@ -15,8 +15,10 @@
 //                     gaps are zeros
 //   file_size         end
 //
-// Checksums are XXH3-64. They detect damage, not malice: an artifact holds
-// native code and is trusted like a program.
+// Checksums are XXH3-64; a payload's is that of the checksums of its blocks of
+// LLM_CHECKSUM_BLOCK bytes (the last one possibly shorter), 8 bytes each, one
+// after the other. They detect damage, not malice: an artifact holds native
+// code and is trusted like a program.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLM_ABI_ARTIFACT_H
@@ -29,8 +31,9 @@ extern "C" {
 #endif
 
 #define LLM_ARTIFACT_MAGIC "LLMX\r\n\x1a\n"
-#define LLM_ARTIFACT_VERSION 1
+#define LLM_ARTIFACT_VERSION 2
 #define LLM_PAYLOAD_ALIGNMENT (2u << 20)
+#define LLM_CHECKSUM_BLOCK (1u << 20)
 /// Extended attribute of the file: how long its passes took. Not a part of the
 /// artifact, whose bytes depend on its inputs alone.
 #define LLM_PASS_SECONDS_ATTRIBUTE "user.llm.pass-seconds"

@@ -63,6 +63,11 @@ struct llm_step {
   int64_t ancestor_depth;
 };
 
+/// A program that writes the io buffer "logits_maxima" [R][ceil(V / this)]
+/// leaves there the largest finite logit of each block of so many, -infinity
+/// where a block has none.
+#define LLM_LOGITS_BLOCK 32
+
 /// What sampling reads for one row of logits. Random draws are keyed by
 /// (seed, position, stream), so that they do not depend on the batch.
 struct llm_sampling {

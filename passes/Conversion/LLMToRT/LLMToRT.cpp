@@ -341,6 +341,9 @@ LogicalResult ProgramBuilder::convertLinear(LinearOp op) {
   params.set("bias", builder.getBoolAttr(static_cast<bool>(op.getBias())));
   params.set("accuracy_level",
              builder.getI64IntegerAttr(op.getAccuracyLevel()));
+  if (op.getActivationGroup())
+    params.set("activation_group",
+               builder.getI64IntegerAttr(op.getActivationGroup()));
   params.set("rows", builder.getStringAttr(x->symbol));
   params.set("transposed", builder.getBoolAttr(op.getTransposed()));
   params.set("weight", *weight);

@@ -134,7 +134,13 @@ Value Emitter::fma(Value a, Value b, Value c) {
   return math::FmaOp::create(*this, a, b, c);
 }
 Value Emitter::exp(Value a) { return math::ExpOp::create(*this, a); }
-Value Emitter::exp2(Value a, int64_t degree) {
+
+/// 1.5 * 2^23: what it is added to is rounded to an integer, which is then in
+/// the low bits.
+static constexpr float kShifter = 12582912.0f;
+
+/// 2^fraction for one in [-1/2, 1/2], by a polynomial of `degree`.
+static Value exp2OfFraction(Emitter &e, Value fraction, int64_t degree) {
   // Least relative error on [-1/2, 1/2] with 2^0 = 1 exactly.
   static constexpr float kDegree3[] = {1, 0.6932829022f, 0.2422109544f,
                                        0.0550089292f};
@@ -145,28 +151,59 @@ Value Emitter::exp2(Value a, int64_t degree) {
                                        0.0096715130f,
                                        0.0013264727f};
   ArrayRef<float> terms = degree == 3 ? ArrayRef(kDegree3) : ArrayRef(kDegree5);
-  auto constant = [&](float value) -> Value {
-    if (auto vector = dyn_cast<VectorType>(a.getType()))
-      return splat(value, vector.getDimSize(0));
-    return f32(value);
-  };
-  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
-  Value shifter = constant(12582912.0f);
+  Value sum = e.splatLike(fraction, terms.back());
+  for (float term : llvm::reverse(terms.drop_back()))
+    sum = e.fma(sum, fraction, e.splatLike(fraction, term));
+  return sum;
+}
+
+/// The low 9 bits of `shifted` where a float has its sign and exponent.
+static Value exponentOf(Emitter &e, Value shifted) {
+  Type bits = withElement(shifted.getType(), e.getI32Type());
+  return arith::ShLIOp::create(e, arith::BitcastOp::create(e, bits, shifted),
+                               constantLike(e, bits, 23));
+}
+
+Value Emitter::splatLike(Value a, float value) {
+  if (auto vector = dyn_cast<VectorType>(a.getType()))
+    return splat(value, vector.getDimSize(0));
+  return f32(value);
+}
+
+Value Emitter::zeroBelow(Value a, float least, Value value) {
+  Value below = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, a,
+                                      splatLike(a, least));
+  return select(below, splatLike(a, 0), value);
+}
+
+Value Emitter::exp2(Value a, int64_t degree) {
+  Value shifter = splatLike(a, kShifter);
   Value shifted = add(a, shifter);
   Value fraction = sub(a, sub(shifted, shifter));
-  Value sum = constant(terms.back());
-  for (float term : llvm::reverse(terms.drop_back()))
-    sum = fma(sum, fraction, constant(term));
-  Type bits = withElement(a.getType(), getI32Type());
-  Value exponent = arith::ShLIOp::create(
-      *this, arith::BitcastOp::create(*this, bits, shifted),
-      constantLike(*this, bits, 23));
-  Value scaled = addi(arith::BitcastOp::create(*this, bits, sum), exponent);
-  Value tiny = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, a,
-                                     constant(-126));
-  return select(tiny, constant(0),
-                arith::BitcastOp::create(*this, a.getType(), scaled));
+  Value exponent = exponentOf(*this, shifted);
+  Value sum = arith::BitcastOp::create(*this, exponent.getType(),
+                                       exp2OfFraction(*this, fraction, degree));
+  Value scaled =
+      arith::BitcastOp::create(*this, a.getType(), addi(sum, exponent));
+  return zeroBelow(a, -126, scaled);
 }
+
+Value Emitter::expUpTo87(Value a) {
+  // log2 e in two parts, so that the fraction is rounded as one of [-1/2, 1/2],
+  // not as one of a * log2 e.
+  Value high = splatLike(a, 1.44269502162933349609375f),
+        low = splatLike(a, 1.92596299112661746e-8f);
+  // 127 more: the exponent of a float, which keeps a NaN by a multiplication.
+  Value shifter = splatLike(a, kShifter + 127);
+  Value shifted = fma(a, high, shifter);
+  Value integer = sub(shifted, shifter);
+  Value fraction = fma(a, high, arith::NegFOp::create(*this, integer));
+  fraction = fma(a, low, fraction);
+  Value power =
+      arith::BitcastOp::create(*this, a.getType(), exponentOf(*this, shifted));
+  return zeroBelow(a, -87, mul(exp2OfFraction(*this, fraction, 5), power));
+}
+
 Value Emitter::sqrt(Value a) { return math::SqrtOp::create(*this, a); }
 Value Emitter::less(Value a, Value b) {
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, a, b);
@@ -278,6 +315,26 @@ Value Emitter::loadPair(Value memref, Value index) {
   Value pair = loadRaw(memref, index, 2);
   return vector::ExtractOp::create(
       *this, bitcast(pair, VectorType::get({1}, getI32Type())), 0);
+}
+
+Value Emitter::address(Value bytes, Value offset) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(*this, bytes);
+  Value sum =
+      arith::IndexCastOp::create(*this, getI64Type(), addi(base, offset));
+  // Nothing is executed: what the optimizer cannot see through it cannot split.
+  auto opaque = LLVM::InlineAsmOp::create(
+      *this, TypeRange{getI64Type()}, ValueRange{sum}, "", "=r,0",
+      /*has_side_effects=*/false, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  return LLVM::IntToPtrOp::create(
+      *this, LLVM::LLVMPointerType::get(getContext()), opaque.getResult(0));
+}
+
+Value Emitter::loadAt(Type type, Value address, int64_t offset) {
+  Value at =
+      LLVM::GEPOp::create(*this, address.getType(), getI8Type(), address,
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  return LLVM::LoadOp::create(*this, type, at, /*alignment=*/1);
 }
 
 Value Emitter::scratch(Type element, int64_t length) {

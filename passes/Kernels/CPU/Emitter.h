@@ -53,6 +53,8 @@ public:
   VectorType f32Vec(int64_t lanes) {
     return VectorType::get({lanes}, getF32Type());
   }
+  /// `value` in every lane of what is like `a`.
+  Value splatLike(Value a, float value);
   Value broadcast(Value scalar, int64_t lanes);
 
   // Arithmetic on equal types.
@@ -76,11 +78,16 @@ public:
   /// a * b + c, rounded once.
   Value fma(Value a, Value b, Value c);
   Value exp(Value a);
+  /// e^a to 22 bits in a third of the operations, 0 below -87; of no use above
+  /// 87.
+  Value expUpTo87(Value a);
   /// 2^a by a polynomial of `degree` (3: 13 bits, 5: 23 bits); 0 below 2^-126.
   /// `a` is at most 1000.
   Value exp2(Value a, int64_t degree);
   Value sqrt(Value a);
   Value less(Value a, Value b);
+  /// `value`, or 0 where `a` is below `least`.
+  Value zeroBelow(Value a, float least, Value value);
   Value select(Value condition, Value a, Value b);
   /// An i32 as an index, sign extended.
   Value toIndex(Value a);
@@ -106,6 +113,11 @@ public:
   /// f16 or bf16 (scalar or vector) to f32, and back.
   Value widen(Value value);
   Value narrow(Value value, Type element);
+  /// The address of byte `offset` of a buffer of i8, in a register of its own:
+  /// what is loaded from it by `loadAt` takes no second register for an index,
+  /// with which processors by Intel split an operation from its load.
+  Value address(Value bytes, Value offset);
+  Value loadAt(Type type, Value address, int64_t offset);
   /// Two neighbours of a buffer of bf16, the first one in the lower half.
   Value loadPair(Value memref, Value index);
   /// A buffer on the stack of the call.

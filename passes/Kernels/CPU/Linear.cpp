@@ -12,6 +12,12 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Linear.h"
 
+#include "passes/Kernels/CPU/Quantize.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
 namespace mlir::llm {
 
 /// How far ahead of their use weights are fetched into the second-level cache
@@ -31,40 +37,157 @@ SmallVector<int64_t> denseTiles(const Emitter &e,
   return {3, 2, 1};
 }
 
+int64_t LinearForm::itemOutputs() const {
+  return program && output.kind == RowForm::Kind::Int8 ? output.scaleGroup
+                                                       : kPanelBlock;
+}
+
 void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                       MLIRContext *context, const LinearForm &form,
                       bool single) {
   Type f32 = Float32Type::get(context);
   const Layout &layout = form.layout;
-  buffers.push_back({layout.elementType(context), layout.elements()});
+  buffers.append(form.weights(),
+                 {layout.elementType(context), layout.elements()});
   if (form.bias)
-    buffers.push_back({f32, layout.n});
+    buffers.append(form.weights(), {f32, layout.n});
   if (form.residual)
     buffers.push_back({f32, single ? layout.n : kUnbounded});
+  if (form.program)
+    return form.output.addBuffers(buffers, context);
   buffers.push_back({f32, single ? layout.n : kUnbounded});
+  if (form.maxima)
+    buffers.push_back({f32, single ? layout.panels() : kUnbounded});
 }
 
-LinearOutput::LinearOutput(Emitter &e, const LinearForm &form, unsigned weight)
-    : e(e), n(form.layout.n) {
-  unsigned next = weight + 1;
-  if (form.bias)
-    bias = e.buffer(next++);
+/// Tokens whose sums wait for the other weight's: two tiles of AVX-512, for
+/// which a panel stays in the first-level cache.
+static constexpr int64_t kWaitingTokens = 24;
+
+LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
+                           const LinearVariant &variant, unsigned weight)
+    : e(e), form(form), n(form.layout.n),
+      rows(e, form.output,
+           weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
+      output(weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
+      waiting(variant.many() ? kWaitingTokens : variant.high) {
+  for (int64_t i = 0; i < form.weights(); ++i) {
+    weights.push_back(e.buffer(weight + i));
+    if (form.bias)
+      biases.push_back(e.buffer(weight + form.weights() + i));
+    if (form.program)
+      sums.push_back(e.scratch(e.getF32Type(), waiting * form.itemOutputs()));
+  }
+  current = weights.front();
   if (form.residual)
-    residual = e.buffer(next++);
-  out = e.buffer(next);
+    residual = e.buffer(output - 1);
+}
+
+void LinearOutput::forItems(Value begin, Value end,
+                            function_ref<void(Value, Value, Value)> body) {
+  if (!form.program)
+    return e.loop(e.begin(), e.end(), 1, [&](Value panel) {
+      body(panel, begin, end);
+      if (form.maxima)
+        storeMaxima(panel, begin, end);
+    });
+  int64_t each = form.itemOutputs() / kPanelBlock;
+  e.loop(e.begin(), e.end(), 1, [&](Value item) {
+    Value first = e.muli(item, each);
+    Value last = e.mini(e.addi(first, each), e.idx(form.layout.panels()));
+    e.loop(begin, end, waiting, [&](Value token) {
+      Value until = e.mini(e.addi(token, waiting), end);
+      firstToken = token;
+      firstColumn = e.muli(first, kPanelBlock);
+      for (auto [weight, kept] : llvm::zip_equal(weights, sums)) {
+        current = weight;
+        currentSums = kept;
+        e.loop(first, last, 1, [&](Value panel) { body(panel, token, until); });
+      }
+      finishItem(item, token, until);
+    });
+  });
+}
+
+/// The largest finite output of `panel`, for the rows [begin, end).
+void LinearOutput::storeMaxima(Value panel, Value begin, Value end) {
+  int64_t whole = n / kPanelBlock, rest = n % kPanelBlock;
+  float infinity = std::numeric_limits<float>::infinity();
+  auto store = [&](int64_t lanes) {
+    e.loop(begin, end, 1, [&](Value t) {
+      Value from = e.addi(e.muli(t, n), e.muli(panel, kPanelBlock));
+      Value x = e.loadVec(e.buffer(output), from, lanes);
+      // Neither for a NaN nor for an infinity.
+      Value finite = arith::CmpFOp::create(e, arith::CmpFPredicate::OLT,
+                                           math::AbsFOp::create(e, x),
+                                           e.splat(infinity, lanes));
+      Value largest =
+          e.reduceMax(e.select(finite, x, e.splat(-infinity, lanes)));
+      e.store(largest, e.buffer(output + 1),
+              e.addi(e.muli(t, form.layout.panels()), panel));
+    });
+  };
+  if (!rest)
+    store(kPanelBlock);
+  else if (!whole)
+    store(rest);
+  else
+    e.ifElse(
+        e.less(panel, e.idx(whole)), [&] { store(kPanelBlock); },
+        [&] { store(rest); });
+}
+
+/// The outputs of the rows [begin, end) of an item whose sums are there.
+void LinearOutput::finishItem(Value item, Value begin, Value end) {
+  int64_t each = form.itemOutputs(), whole = n / each;
+  Value column = e.muli(item, each);
+  auto finish = [&](int64_t length) {
+    e.loop(begin, end, 1,
+           [&](Value t) { finishOutputs(t, begin, column, length); });
+  };
+  if (n % each == 0)
+    finish(each);
+  else if (!whole)
+    finish(n);
+  else
+    e.ifElse(
+        e.less(item, e.idx(whole)), [&] { finish(each); },
+        [&] { finish(n % each); });
+  Value isLast = arith::CmpIOp::create(e, arith::CmpIPredicate::eq, item,
+                                       e.idx((n - 1) / each));
+  e.ifThen(isLast,
+           [&] { e.loop(begin, end, 1, [&](Value t) { rows.endRow(t); }); });
+}
+
+void LinearOutput::finishOutputs(Value token, Value begin, Value column,
+                                 int64_t length) {
+  Value from = e.muli(e.subi(token, begin), form.itemOutputs());
+  rows.writePart(token, column, length, [&](Value at, int64_t lanes) {
+    Value offset = e.addi(from, e.subi(at, column));
+    auto sum = [&](int64_t i) {
+      Value value = e.loadVec(sums[i], offset, lanes);
+      return form.bias ? e.add(value, e.loadVec(biases[i], at, lanes)) : value;
+    };
+    return form.program->run(e, lanes, sum).front();
+  });
 }
 
 void LinearOutput::storeLanes(Value sums, Value row, Value column) {
   int64_t lanes = cast<VectorType>(sums.getType()).getDimSize(0);
   Value at = e.addi(row, column);
-  if (bias)
-    sums = e.add(sums, e.loadVec(bias, column, lanes));
+  if (form.bias)
+    sums = e.add(sums, e.loadVec(biases.front(), column, lanes));
   if (residual)
     sums = e.add(sums, e.loadVec(residual, at, lanes));
-  e.storeVec(sums, out, at);
+  e.storeVec(sums, e.buffer(output), at);
 }
 
 void LinearOutput::store(Value sums, Value token, Value column) {
+  if (form.program) {
+    Value row = e.muli(e.subi(token, firstToken), form.itemOutputs());
+    return e.storeVec(sums, currentSums,
+                      e.addi(row, e.subi(column, firstColumn)));
+  }
   int64_t width = e.width(), rest = n % width;
   Value row = e.muli(token, n);
   if (n % kPanelBlock == 0)
@@ -86,17 +209,13 @@ int64_t blockRows(int64_t rowBytes, int64_t tile) {
   return std::max(tile, kBlockBytes / rowBytes / tile * tile);
 }
 
-void forPanels(Emitter &e, const LinearVariant &variant, int64_t block,
-               function_ref<void(Value, Value, Value)> body) {
+void forPanels(Emitter &e, LinearOutput &output, const LinearVariant &variant,
+               int64_t block, function_ref<void(Value, Value, Value)> body) {
   Value rows = e.size(0);
-  auto panels = [&](Value begin, Value end) {
-    e.loop(e.begin(), e.end(), 1,
-           [&](Value panel) { body(panel, begin, end); });
-  };
   if (!variant.many())
-    return panels(e.idx(0), rows);
+    return output.forItems(e.idx(0), rows, body);
   e.loop(e.idx(0), rows, block, [&](Value first) {
-    panels(first, e.mini(e.addi(first, block), rows));
+    output.forItems(first, e.mini(e.addi(first, block), rows), body);
   });
 }
 
@@ -114,13 +233,15 @@ void forTokenTiles(Emitter &e, const LinearVariant &variant, Value begin,
   }
 }
 
-void forLinearTiles(Emitter &e, const LinearVariant &variant, int64_t block,
+void forLinearTiles(Emitter &e, LinearOutput &output,
+                    const LinearVariant &variant, int64_t block,
                     ArrayRef<int64_t> tiles,
                     function_ref<void(Value, Value, int64_t)> body) {
-  forPanels(e, variant, block, [&](Value panel, Value begin, Value end) {
-    forTokenTiles(e, variant, begin, end, tiles,
-                  [&](Value t, int64_t tile) { body(panel, t, tile); });
-  });
+  forPanels(
+      e, output, variant, block, [&](Value panel, Value begin, Value end) {
+        forTokenTiles(e, variant, begin, end, tiles,
+                      [&](Value t, int64_t tile) { body(panel, t, tile); });
+      });
 }
 
 int64_t prefetchDistance(int64_t period) {
@@ -152,8 +273,8 @@ static void emitDense(KernelBuilder &kernel, const LinearForm &form,
       {Float32Type::get(context), variant.single() ? k : kUnbounded}};
   addLinearBuffers(buffers, context, form, variant.single());
   Emitter e(kernel, variant.name, buffers, 1);
-  LinearOutput output(e, form, 1);
-  Value x = e.buffer(0), weight = e.buffer(1);
+  LinearOutput output(e, form, variant, 1);
+  Value x = e.buffer(0);
   int64_t width = e.width(), vectors = kPanelBlock / width;
 
   auto doTile = [&](Value panel, Value t, int64_t tile) {
@@ -165,7 +286,8 @@ static void emitDense(KernelBuilder &kernel, const LinearForm &form,
       Value at = e.addi(base, e.muli(i, kPanelBlock));
       SmallVector<Value> weights;
       for (int64_t j = 0; j < vectors; ++j)
-        weights.push_back(e.loadVec(weight, e.addi(at, j * width), width));
+        weights.push_back(
+            e.loadVec(output.weight(), e.addi(at, j * width), width));
       for (int64_t m = 0; m < tile; ++m) {
         Value scalar = e.load(x, e.addi(e.addi(xBase, i), m * k));
         Value wide = e.broadcast(scalar, width);
@@ -178,16 +300,17 @@ static void emitDense(KernelBuilder &kernel, const LinearForm &form,
     int64_t full = k / unroll * unroll;
     SmallVector<Value> acc(tile * vectors, e.splat(0, width));
     if (full)
-      acc = e.loop(
-          e.idx(0), e.idx(full), unroll, acc, [&](Value i, ValueRange values) {
-            SmallVector<Value> next(values);
-            if (tile > 1)
-              prefetchWeights(e, weight, e.addi(base, e.muli(i, kPanelBlock)),
-                              unroll * kPanelBlock);
-            for (int64_t u = 0; u < unroll; ++u)
-              next = step(e.addi(i, u), next);
-            return next;
-          });
+      acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
+                   [&](Value i, ValueRange values) {
+                     SmallVector<Value> next(values);
+                     if (tile > 1)
+                       prefetchWeights(e, output.weight(),
+                                       e.addi(base, e.muli(i, kPanelBlock)),
+                                       unroll * kPanelBlock);
+                     for (int64_t u = 0; u < unroll; ++u)
+                       next = step(e.addi(i, u), next);
+                     return next;
+                   });
     for (int64_t i = full; i < k; ++i)
       acc = step(e.idx(i), acc);
     Value column = e.muli(panel, kPanelBlock);
@@ -197,8 +320,32 @@ static void emitDense(KernelBuilder &kernel, const LinearForm &form,
                      e.addi(column, j * width));
   };
   // Panels of f32 are what fills the cache, not the rows: no blocks.
-  forLinearTiles(e, variant, kUnbounded, denseTiles(e, variant), doTile);
+  forLinearTiles(e, output, variant, kUnbounded, denseTiles(e, variant),
+                 doTile);
   e.finish();
+}
+
+/// Reads what makes outputs of the sums.
+static LogicalResult setProgram(KernelBuilder &kernel, LinearForm &form) {
+  rt::KernelOp op = kernel.kernel();
+  FailureOr<ElementProgram> program = ElementProgram::parse(kernel);
+  FailureOr<RowForm> output = RowForm::of(kernel, form.layout.n);
+  if (failed(program) || failed(output))
+    return failure();
+  if (program->inputs() < 1 || program->outputs() != 1 || form.residual ||
+      form.maxima)
+    return op.emitOpError("'ops' takes the sums of one weight or more, gives "
+                          "one output, and goes without residual and maxima");
+  if (output->kind == RowForm::Kind::Int8 &&
+      (output->scaleGroup % kPanelBlock ||
+       output->scaleGroup > kMaxItemOutputs))
+    return op.emitOpError("scales of ")
+           << output->scaleGroup << " outputs are not of whole panels of "
+           << kPanelBlock << ", or of more than " << kMaxItemOutputs
+           << " outputs";
+  form.program = std::move(*program);
+  form.output = *output;
+  return success();
 }
 
 static LogicalResult generateLinear(KernelBuilder &kernel) {
@@ -217,6 +364,7 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
     return op.emitOpError("layout is not a panel form of ")
            << *n << " x " << *k;
   LinearForm form{*layout, kernel.getBool("bias"), kernel.getBool("residual")};
+  form.maxima = kernel.getBool("maxima");
   if (auto level = op.getParams().getAs<IntegerAttr>("accuracy_level")) {
     bool int8 = layout->isAffine() && level.getInt() == 4;
     bool bf16 = layout->kind == Layout::Kind::PanelPairs && level.getInt() == 3;
@@ -226,6 +374,15 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
     return op.emitOpError("int8 inputs need groups of a multiple of ")
            << layout->wordInputs() << " inputs, of at most "
            << Layout::kMaxInt8Group << ", not " << layout->groupSize;
+  if (form.level == 4) {
+    FailureOr<int64_t> scaleGroup =
+        scaleGroupOf(kernel, "activation_group", layout->groupSize);
+    if (failed(scaleGroup))
+      return failure();
+    form.scaleGroup = *scaleGroup;
+  }
+  if (op.getParams().contains("ops") && failed(setProgram(kernel, form)))
+    return failure();
   auto emit = [&](StringRef suffix, int64_t low, int64_t high) {
     LinearVariant variant{kernel.functionName(suffix), low, high};
     if (form.level == 4)

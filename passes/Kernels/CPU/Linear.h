@@ -7,7 +7,8 @@
 #ifndef LLM_PASSES_KERNELS_CPU_LINEAR_H
 #define LLM_PASSES_KERNELS_CPU_LINEAR_H
 
-#include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/CPU/ElementProgram.h"
+#include "passes/Kernels/CPU/RowOutput.h"
 #include "passes/Kernels/Layouts.h"
 
 namespace mlir::llm {
@@ -18,6 +19,18 @@ struct LinearForm {
   bool bias = false;
   bool residual = false;
   int64_t level = 0; ///< accuracy level: 0 (f32), 3 (bf16) or 4 (int8)
+  /// Level 4: inputs that share a scale, whole groups of weights.
+  int64_t scaleGroup = 0;
+  /// The largest finite output of each panel is written, too.
+  bool maxima = false;
+  /// What makes outputs of the sums: of as many weights of one layout as it has
+  /// inputs. Without one, the sums of one weight are the outputs.
+  std::optional<ElementProgram> program = {};
+  RowForm output = {};
+
+  int64_t weights() const { return program ? program->inputs() : 1; }
+  /// Outputs that a work item computes, whole panels.
+  int64_t itemOutputs() const;
 };
 
 /// One function of a `linear`: its name and the numbers of rows it runs.
@@ -29,25 +42,45 @@ struct LinearVariant {
   bool many() const { return high == -1; }
 };
 
-/// The buffers that follow the inputs: weight, bias, residual, output.
+/// The buffers that follow the inputs: weights, their biases, residual, output,
+/// maxima.
 void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                       MLIRContext *context, const LinearForm &form,
                       bool single);
 
-/// Stores outputs: out = sum + bias + residual, each addition rounded.
+/// Stores outputs: out = sum + bias + residual, each addition rounded. Where a
+/// program makes them of sums, these wait on the stack for a few tokens.
 class LinearOutput {
 public:
-  /// `weight` is the number of the weight's buffer.
-  LinearOutput(Emitter &e, const LinearForm &form, unsigned weight);
+  /// `weight` is the number of the first weight's buffer.
+  LinearOutput(Emitter &e, const LinearForm &form, const LinearVariant &variant,
+               unsigned weight);
+  /// The weight whose sums are computed.
+  Value weight() const { return current; }
   /// Stores a full register of sums as the outputs [column, ...) of row
   /// `token`; those from n on are left out.
   void store(Value sums, Value token, Value column);
+  /// Calls `body(panel, first token, end)` for the panels of the call's items
+  /// and the rows [begin, end).
+  void forItems(Value begin, Value end,
+                function_ref<void(Value, Value, Value)> body);
 
 private:
   void storeLanes(Value sums, Value row, Value column);
+  void storeMaxima(Value panel, Value begin, Value end);
+  void finishItem(Value item, Value begin, Value end);
+  void finishOutputs(Value token, Value begin, Value column, int64_t length);
   Emitter &e;
+  const LinearForm &form;
   int64_t n;
-  Value bias, residual, out;
+  SmallVector<Value, 2> weights, biases, sums; ///< `sums` where they wait
+  Value residual, current;
+  RowOutput rows;
+  unsigned output;
+  int64_t waiting; ///< tokens for which sums wait
+  // Where the sums of `current` wait, and the first of these tokens and
+  // outputs.
+  Value currentSums, firstToken, firstColumn;
 };
 
 /// Rows that take about `kBlockBytes` at `rowBytes` each, a multiple of `tile`.
@@ -56,15 +89,16 @@ int64_t blockRows(int64_t rowBytes, int64_t tile);
 /// Calls `body(panel, first token, end)` for all panels and rows of the call.
 /// Where rows are many, all panels pass before the next `block` of rows, so
 /// that these stay in the second-level cache.
-void forPanels(Emitter &e, const LinearVariant &variant, int64_t block,
-               function_ref<void(Value, Value, Value)> body);
+void forPanels(Emitter &e, LinearOutput &output, const LinearVariant &variant,
+               int64_t block, function_ref<void(Value, Value, Value)> body);
 /// Calls `body(first token, tokens)` for the rows [begin, end), in tiles of
 /// `tiles` tokens (largest first, the last one 1).
 void forTokenTiles(Emitter &e, const LinearVariant &variant, Value begin,
                    Value end, ArrayRef<int64_t> tiles,
                    function_ref<void(Value, int64_t)> body);
 /// Both: `body(panel, first token, tokens)`.
-void forLinearTiles(Emitter &e, const LinearVariant &variant, int64_t block,
+void forLinearTiles(Emitter &e, LinearOutput &output,
+                    const LinearVariant &variant, int64_t block,
                     ArrayRef<int64_t> tiles,
                     function_ref<void(Value, Value, int64_t)> body);
 

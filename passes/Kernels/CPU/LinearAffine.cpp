@@ -34,7 +34,6 @@ private:
   Emitter e;
   LinearOutput output;
   int64_t width, vectors;
-  Value weight;
   Vectors scales, zeros;
 };
 } // namespace
@@ -52,8 +51,8 @@ AffineEmitter::AffineEmitter(KernelBuilder &kernel, const LinearForm &form,
     : layout(form.layout),
       e(kernel, variant.name,
         affineBuffers(kernel.kernel().getContext(), form, variant.single()), 1),
-      output(e, form, 1), width(e.width()), vectors(kPanelBlock / width),
-      weight(e.buffer(1)) {}
+      output(e, form, variant, 1), width(e.width()),
+      vectors(kPanelBlock / width) {}
 
 void AffineEmitter::loadScales(Value group, int64_t length) {
   scales.clear();
@@ -61,7 +60,7 @@ void AffineEmitter::loadScales(Value group, int64_t length) {
   int64_t size = layout.scaleType.getIntOrFloatBitWidth() / 8;
   int64_t at = layout.codeBytes(length);
   for (int64_t j = 0; j < vectors; ++j)
-    scales.push_back(e.loadVecAs(layout.scaleType, weight,
+    scales.push_back(e.loadVecAs(layout.scaleType, output.weight(),
                                  e.addi(group, at + j * width * size), width));
   at += kPanelBlock * size;
   for (int64_t j = 0; j < vectors; ++j) {
@@ -70,7 +69,7 @@ void AffineEmitter::loadScales(Value group, int64_t length) {
       continue;
     }
     int64_t zeroSize = layout.zeroType.getIntOrFloatBitWidth() / 8;
-    zeros.push_back(e.loadVecAs(layout.zeroType, weight,
+    zeros.push_back(e.loadVecAs(layout.zeroType, output.weight(),
                                 e.addi(group, at + j * width * zeroSize),
                                 width));
   }
@@ -85,10 +84,10 @@ AffineEmitter::Vectors AffineEmitter::doGroup(Value group, Value firstInput,
   Value x = e.addi(e.muli(token, layout.k), firstInput);
   auto doWord = [&](Value word, int64_t count, Vectors sums) {
     Value line = e.addi(group, e.muli(word, kPanelBlock * 4));
-    prefetchWeights(e, weight, line, kPanelBlock * 4);
+    prefetchWeights(e, output.weight(), line, kPanelBlock * 4);
     Vectors words;
     for (int64_t j = 0; j < vectors; ++j)
-      words.push_back(e.loadVecAs(e.getI32Type(), weight,
+      words.push_back(e.loadVecAs(e.getI32Type(), output.weight(),
                                   e.addi(line, j * width * 4), width));
     Value at = e.addi(x, e.muli(word, perWord));
     Value mask = e.splatInt((1 << bits) - 1, width, 32);
@@ -148,7 +147,7 @@ void AffineEmitter::doTile(Value panel, Value token, int64_t tile) {
 void AffineEmitter::emit(const LinearVariant &variant) {
   SmallVector<int64_t> tiles =
       width < 16 ? SmallVector<int64_t>{2, 1} : SmallVector<int64_t>{8, 4, 1};
-  forLinearTiles(e, variant, blockRows(layout.k * 4, 8), tiles,
+  forLinearTiles(e, output, variant, blockRows(layout.k * 4, 8), tiles,
                  [&](Value panel, Value token, int64_t tile) {
                    doTile(panel, token, tile);
                  });

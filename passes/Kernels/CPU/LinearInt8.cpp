@@ -7,7 +7,9 @@
 //
 // Accuracy level 4. Lanes are outputs. A group is summed exactly in int32,
 // starting from what its zero points take off, then scaled and added in f32:
-// one chain over ascending groups, whatever the tile.
+// a chain over the ascending groups of weights that share a scale of the
+// inputs, which that scale takes into a chain over these, whatever the tile.
+// The outer chains wait in memory: registers are for the inner ones.
 //
 // Unpacking and the scales of short groups cost less the more tokens share
 // them: tiles of 12 tokens and one register of outputs, where every input is
@@ -59,26 +61,31 @@ private:
   void forColumns(int64_t vectors, function_ref<void(Value)> body);
   /// All of k at once, to the output.
   void doPass(const Pass &pass);
-  Vectors doGroups(const Pass &pass, Value begin, Value end, Vectors acc);
-  Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors acc);
+  /// Adds the `length` inputs that share scale `s` to the outer sums.
+  Vectors doScaleGroup(const Pass &pass, Value s, int64_t length,
+                       Vectors outer);
+  /// Adds a group of weights to the inner sums.
+  Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors inner);
   /// Adds `count` words of a group, the first one at `line`, to the sums.
   Vectors doWords(const Pass &pass, Value line, Value x, int64_t count,
                   Vectors sums);
-  void doWord(const Pass &pass, Value line, Value x, Vectors &sums);
+  /// One word: its first input is number `first` of those at the address.
+  void doWord(const Pass &pass, Value line, Value inputs, int64_t first,
+              Vectors &sums);
   /// Integer sums before the first product.
   Vectors firstSums(const Pass &pass, Value scales, Value at);
   Value dot(Value acc, Value weights, Value inputs);
   Value addPairs(Value acc, Value a, Value b);
   Value call(StringRef name, Type type, ValueRange args);
-  Value tokenAt(const Pass &pass, int64_t m, Value g) {
-    return e.addi(e.addi(e.muli(pass.token, layout.groups()), g),
-                  m * layout.groups());
+  /// Where one of `groups` values a token lies: that of `g`, of token `m`.
+  Value tokenAt(const Pass &pass, int64_t m, Value g, int64_t groups) {
+    return e.addi(e.addi(e.muli(pass.token, groups), g), m * groups);
   }
   /// With AVX2 one token gains by it, too, and many tokens find a panel that
   /// has been fetched.
   void prefetch(Value at, int64_t count) {
     if (width == 16 ? !variant.single() : !variant.many())
-      prefetchWeights(e, weight, at, count,
+      prefetchWeights(e, output.weight(), at, count,
                       prefetchDistance(layout.groupBytes(layout.groupSize)));
   }
   bool isWide() const {
@@ -101,7 +108,9 @@ private:
   LinearOutput output;
   int64_t width, stride;
   Dot kind;
-  Value codes, tokenScales, offsets, weight;
+  /// Inputs that share a scale, and such groups of a row.
+  int64_t scaleGroup, scaleGroups;
+  Value codes, tokenScales, offsets;
 };
 } // namespace
 
@@ -119,7 +128,8 @@ int8Buffers(MLIRContext *context, const LinearForm &form, bool single) {
   const Layout &layout = form.layout;
   SmallVector<Emitter::Buffer> buffers{
       {IntegerType::get(context, 8), rows(codeRowStride(layout.k))},
-      {Float32Type::get(context), rows(layout.groups())},
+      {Float32Type::get(context),
+       rows(llvm::divideCeil(layout.k, form.scaleGroup))},
       {IntegerType::get(context, 32), rows(layout.groups())}};
   addLinearBuffers(buffers, context, form, single);
   return buffers;
@@ -130,10 +140,12 @@ Int8Emitter::Int8Emitter(KernelBuilder &kernel, const LinearForm &form,
     : layout(form.layout), variant(variant),
       e(kernel, variant.name,
         int8Buffers(kernel.kernel().getContext(), form, variant.single()), 1),
-      output(e, form, 3), width(e.width()), stride(codeRowStride(layout.k)),
+      output(e, form, variant, 3), width(e.width()),
+      stride(codeRowStride(layout.k)),
       kind(dotKind(kernel.target(), e.width(), layout.bits)),
-      codes(e.buffer(0)), tokenScales(e.buffer(1)), offsets(e.buffer(2)),
-      weight(e.buffer(3)) {}
+      scaleGroup(form.scaleGroup),
+      scaleGroups(llvm::divideCeil(layout.k, form.scaleGroup)),
+      codes(e.buffer(0)), tokenScales(e.buffer(1)), offsets(e.buffer(2)) {}
 
 Value Int8Emitter::call(StringRef name, Type type, ValueRange args) {
   return e.intrinsic(name, type, args);
@@ -196,9 +208,10 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
     parts.resize(sums.size());
   else
     parts = sums;
+  Value inputs = e.address(codes, x);
   for (int64_t w = 0; w < count; ++w)
-    doWord(pass, e.addi(line, w * kPanelBlock * 4),
-           e.addi(x, w * layout.wordInputs()), parts);
+    doWord(pass, e.addi(line, w * kPanelBlock * 4), inputs,
+           w * layout.wordInputs(), parts);
   if (kind != Dot::Shorts)
     return parts;
   Value ones = e.splatInt(1, 2 * width, 16);
@@ -207,13 +220,14 @@ Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
   return sums;
 }
 
-void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
+void Int8Emitter::doWord(const Pass &pass, Value line, Value inputs,
+                         int64_t first, Vectors &sums) {
   int64_t bits = layout.bits, parts = 8 / bits;
   int64_t chains = sums.size() / (pass.tile * pass.vectors);
   prefetch(line, pass.vectors * width * 4);
   Vectors words;
   for (int64_t j = 0; j < pass.vectors; ++j)
-    words.push_back(e.loadVecAs(e.getI32Type(), weight,
+    words.push_back(e.loadVecAs(e.getI32Type(), output.weight(),
                                 e.addi(line, j * width * 4), width));
   Value mask = e.splatInt(((1 << bits) - 1) * 0x01010101, width, 32);
   for (int64_t i = 0; i < parts; ++i) {
@@ -230,8 +244,7 @@ void Int8Emitter::doWord(const Pass &pass, Value line, Value x, Vectors &sums) {
       weights.push_back(packed);
     }
     for (int64_t m = 0; m < pass.tile; ++m) {
-      Value four =
-          e.loadAs(e.getI32Type(), codes, e.addi(x, m * stride + 4 * i));
+      Value four = e.loadAt(e.getI32Type(), inputs, first + m * stride + 4 * i);
       Value input = e.broadcast(four, width);
       for (int64_t j = 0; j < pass.vectors; ++j) {
         Value &sum = sums[(m * pass.vectors + j) * chains + i % chains];
@@ -259,13 +272,14 @@ Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
       if (!hasFloatZeros())
         code = arith::ExtUIOp::create(
             e, VectorType::get({width}, e.getI32Type()),
-            e.loadRaw(weight, e.addi(zeros, j * width), width));
+            e.loadRaw(output.weight(), e.addi(zeros, j * width), width));
       codesOfZeros.push_back(
           less ? arith::SubIOp::create(e, code, e.splatInt(less, width, 32))
                : code);
     }
   for (int64_t m = 0; m < pass.tile; ++m) {
-    Value offset = e.broadcast(e.load(offsets, tokenAt(pass, m, g)), width);
+    Value offset = e.broadcast(
+        e.load(offsets, tokenAt(pass, m, g, layout.groups())), width);
     for (int64_t j = 0; j < pass.vectors; ++j)
       sums[(m * pass.vectors + j) * chains] =
           layout.zeroType ? e.muli(codesOfZeros[j], offset) : offset;
@@ -274,7 +288,7 @@ Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
 }
 
 Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
-                                          int64_t length, Vectors acc) {
+                                          int64_t length, Vectors inner) {
   int64_t perWord = layout.wordInputs();
   Value group =
       e.addi(pass.base, e.muli(g, layout.groupBytes(layout.groupSize)));
@@ -314,17 +328,15 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
 
   Vectors scale, negative;
   for (int64_t j = 0; j < pass.vectors; ++j) {
-    scale.push_back(e.loadVecAs(layout.scaleType, weight,
+    scale.push_back(e.loadVecAs(layout.scaleType, output.weight(),
                                 e.addi(scales, j * width * scaleSize), width));
     if (hasFloatZeros())
-      negative.push_back(e.loadVecAs(layout.zeroType, weight,
+      negative.push_back(e.loadVecAs(layout.zeroType, output.weight(),
                                      e.addi(zeros, j * width * scaleSize),
                                      width));
   }
-  int64_t chains = sums.size() / acc.size();
+  int64_t chains = sums.size() / inner.size();
   for (int64_t m = 0; m < pass.tile; ++m) {
-    Value at = tokenAt(pass, m, g);
-    Value tokenScale = e.broadcast(e.load(tokenScales, at), width);
     for (int64_t j = 0; j < pass.vectors; ++j) {
       int64_t index = m * pass.vectors + j;
       Value total = sums[index * chains];
@@ -332,14 +344,15 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
         total = e.addi(total, sums[index * chains + c]);
       Value number = arith::SIToFPOp::create(e, e.f32Vec(width), total);
       if (hasFloatZeros()) {
-        Value offset =
-            arith::SIToFPOp::create(e, e.getF32Type(), e.load(offsets, at));
+        Value offset = arith::SIToFPOp::create(
+            e, e.getF32Type(),
+            e.load(offsets, tokenAt(pass, m, g, layout.groups())));
         number = e.fma(negative[j], e.broadcast(offset, width), number);
       }
-      acc[index] = e.fma(number, e.mul(scale[j], tokenScale), acc[index]);
+      inner[index] = e.fma(number, scale[j], inner[index]);
     }
   }
-  return acc;
+  return inner;
 }
 
 int64_t Int8Emitter::vectorsOf(int64_t tile) const {
@@ -354,24 +367,46 @@ void Int8Emitter::forColumns(int64_t vectors, function_ref<void(Value)> body) {
   e.loop(e.idx(0), e.idx(kPanelBlock), vectors * width, body);
 }
 
-Int8Emitter::Vectors Int8Emitter::doGroups(const Pass &pass, Value begin,
-                                           Value end, Vectors acc) {
-  return e.loop(begin, end, 1, acc, [&](Value g, ValueRange values) {
-    return doGroup(pass, g, layout.groupSize, Vectors(values));
-  });
+Int8Emitter::Vectors Int8Emitter::doScaleGroup(const Pass &pass, Value s,
+                                               int64_t length, Vectors outer) {
+  int64_t each = layout.groupSize, whole = length / each;
+  Value first = e.muli(s, scaleGroup / each);
+  Vectors inner(outer.size(), e.splat(0, width));
+  auto group = [&](Value g, ValueRange values) {
+    return doGroup(pass, g, each, Vectors(values));
+  };
+  if (whole == 1)
+    inner = group(first, inner);
+  else if (whole)
+    inner = e.loop(first, e.addi(first, whole), 1, inner, group);
+  if (length % each)
+    inner =
+        doGroup(pass, e.addi(first, whole), length % each, std::move(inner));
+  for (int64_t m = 0; m < pass.tile; ++m) {
+    Value at = tokenAt(pass, m, s, scaleGroups);
+    Value scale = e.broadcast(e.load(tokenScales, at), width);
+    for (int64_t j = 0; j < pass.vectors; ++j) {
+      Value &sum = outer[m * pass.vectors + j];
+      sum = e.fma(inner[m * pass.vectors + j], scale, sum);
+    }
+  }
+  return outer;
 }
 
 void Int8Emitter::doPass(const Pass &pass) {
-  int64_t whole = layout.k / layout.groupSize;
-  Vectors acc(pass.tile * pass.vectors, e.splat(0, width));
+  int64_t whole = layout.k / scaleGroup;
+  Vectors sums(pass.tile * pass.vectors, e.splat(0, width));
   if (whole)
-    acc = doGroups(pass, e.idx(0), e.idx(whole), acc);
-  if (whole < layout.groups())
-    acc = doGroup(pass, e.idx(whole), layout.groupLength(whole), acc);
+    sums = e.loop(e.idx(0), e.idx(whole), 1, sums,
+                  [&](Value s, ValueRange values) {
+                    return doScaleGroup(pass, s, scaleGroup, Vectors(values));
+                  });
+  if (int64_t rest = layout.k % scaleGroup)
+    sums = doScaleGroup(pass, e.idx(whole), rest, std::move(sums));
   Value first = e.addi(e.muli(pass.panel, kPanelBlock), pass.column);
   for (int64_t m = 0; m < pass.tile; ++m)
     for (int64_t j = 0; j < pass.vectors; ++j)
-      output.store(acc[m * pass.vectors + j], e.addi(pass.token, m),
+      output.store(sums[m * pass.vectors + j], e.addi(pass.token, m),
                    e.addi(first, j * width));
 }
 
@@ -384,26 +419,27 @@ void Int8Emitter::emit() {
   // each tile.
   bool columnsFirst = width < 16 && variant.many();
   int64_t block = blockRows(stride, tiles.front());
-  forPanels(e, variant, block, [&](Value panel, Value begin, Value end) {
-    Value base = e.muli(panel, layout.panelBytes());
-    auto forTiles = [&](function_ref<void(Value, int64_t)> body) {
-      forTokenTiles(e, variant, begin, end, tiles, body);
-    };
-    if (columnsFirst) {
-      int64_t vectors = vectorsOf(tiles.front());
-      return forColumns(vectors, [&](Value column) {
-        forTiles([&](Value token, int64_t tile) {
-          doPass({panel, base, column, token, tile, vectors});
-        });
-      });
-    }
-    forTiles([&](Value token, int64_t tile) {
-      int64_t vectors = vectorsOf(tile);
-      forColumns(vectors, [&](Value column) {
-        doPass({panel, base, column, token, tile, vectors});
-      });
-    });
-  });
+  forPanels(e, output, variant, block,
+            [&](Value panel, Value begin, Value end) {
+              Value base = e.muli(panel, layout.panelBytes());
+              auto forTiles = [&](function_ref<void(Value, int64_t)> body) {
+                forTokenTiles(e, variant, begin, end, tiles, body);
+              };
+              if (columnsFirst) {
+                int64_t vectors = vectorsOf(tiles.front());
+                return forColumns(vectors, [&](Value column) {
+                  forTiles([&](Value token, int64_t tile) {
+                    doPass({panel, base, column, token, tile, vectors});
+                  });
+                });
+              }
+              forTiles([&](Value token, int64_t tile) {
+                int64_t vectors = vectorsOf(tile);
+                forColumns(vectors, [&](Value column) {
+                  doPass({panel, base, column, token, tile, vectors});
+                });
+              });
+            });
   e.finish();
 }
 

@@ -40,7 +40,7 @@ private:
   Emitter e;
   LinearOutput output;
   int64_t width, vectors, stride; ///< elements from row to row of x
-  Value x, weight;
+  Value x;
 };
 } // namespace
 
@@ -63,9 +63,9 @@ PairsEmitter::PairsEmitter(KernelBuilder &kernel, const LinearForm &form,
       dotProduct(narrow && kernel.target().has("avx512bf16")),
       e(kernel, variant.name,
         pairsBuffers(kernel.kernel().getContext(), form, variant.single()), 1),
-      output(e, form, 1), width(e.width()), vectors(kPanelBlock / width),
-      stride(narrow ? pairRowStride(layout.k) : layout.k), x(e.buffer(0)),
-      weight(e.buffer(1)) {}
+      output(e, form, variant, 1), width(e.width()),
+      vectors(kPanelBlock / width),
+      stride(narrow ? pairRowStride(layout.k) : layout.k), x(e.buffer(0)) {}
 
 Value PairsEmitter::half(Value pairs, bool second) {
   Value bits =
@@ -119,9 +119,9 @@ PairsEmitter::Vectors PairsEmitter::addPair(Value line, Value at, int64_t tile,
                                             Vectors acc, bool both) {
   Vectors pairs;
   for (int64_t j = 0; j < vectors; ++j)
-    pairs.push_back(
-        e.bitcast(e.loadRaw(weight, e.addi(line, j * 2 * width), 2 * width),
-                  VectorType::get({width}, e.getI32Type())));
+    pairs.push_back(e.bitcast(
+        e.loadRaw(output.weight(), e.addi(line, j * 2 * width), 2 * width),
+        VectorType::get({width}, e.getI32Type())));
   if (dotProduct)
     return addDotProducts(pairs, at, tile, std::move(acc));
   return addHalves(pairs, at, tile, std::move(acc), both || narrow);
@@ -140,16 +140,16 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
   int64_t full = whole / unroll * unroll;
   Vectors acc(tile * vectors, e.splat(0, width));
   if (full)
-    acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
-                 [&](Value i, ValueRange values) {
-                   Vectors next(values);
-                   if (tile > 1)
-                     prefetchWeights(e, weight, e.addi(base, e.muli(i, kLine)),
-                                     unroll * kLine);
-                   for (int64_t u = 0; u < unroll; ++u)
-                     next = pairAt(e.addi(i, u), next, true);
-                   return next;
-                 });
+    acc = e.loop(
+        e.idx(0), e.idx(full), unroll, acc, [&](Value i, ValueRange values) {
+          Vectors next(values);
+          if (tile > 1)
+            prefetchWeights(e, output.weight(), e.addi(base, e.muli(i, kLine)),
+                            unroll * kLine);
+          for (int64_t u = 0; u < unroll; ++u)
+            next = pairAt(e.addi(i, u), next, true);
+          return next;
+        });
   for (int64_t i = full; i < layout.pairs(); ++i)
     acc = pairAt(e.idx(i), acc, i < whole);
   Value column = e.muli(panel, kPanelBlock);
@@ -160,7 +160,7 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
 }
 
 void PairsEmitter::emit(const LinearVariant &variant) {
-  forLinearTiles(e, variant, blockRows(stride * (narrow ? 2 : 4), 12),
+  forLinearTiles(e, output, variant, blockRows(stride * (narrow ? 2 : 4), 12),
                  denseTiles(e, variant),
                  [&](Value panel, Value token, int64_t tile) {
                    doTile(panel, token, tile);

@@ -43,6 +43,18 @@ GroupScale scaleOf(Emitter &e, Value magnitude, float largest) {
   return {scale, e.select(tiny, e.f32(0), e.div(e.f32(1), scale))};
 }
 
+FailureOr<int64_t> scaleGroupOf(KernelBuilder &kernel, StringRef name,
+                                int64_t groupSize) {
+  if (!kernel.kernel().getParams().contains(name))
+    return groupSize;
+  FailureOr<int64_t> size = kernel.getInt(name);
+  if (succeeded(size) && *size % groupSize)
+    return kernel.kernel().emitOpError()
+           << name << " " << *size << " is not a multiple of the groups of "
+           << groupSize;
+  return size;
+}
+
 Value toInt8(Emitter &e, Value x) {
   int64_t lanes = cast<VectorType>(x.getType()).getDimSize(0);
   // Only a NaN is out of range, and converting it is undefined.

@@ -24,6 +24,11 @@ struct GroupScale {
 /// below 2^-120, `inverse` is 0.
 GroupScale scaleOf(Emitter &e, Value magnitude, float largest);
 
+/// The kernel's parameter `name`: elements in int8 that share a scale, a
+/// multiple of the weights' `groupSize`, which it is where absent.
+FailureOr<int64_t> scaleGroupOf(KernelBuilder &kernel, StringRef name,
+                                int64_t groupSize);
+
 /// f32 lanes that round to [-127, 127] as integers (i32), ties to even; NaN
 /// becomes -127.
 Value toInt8(Emitter &e, Value x);

@@ -23,7 +23,11 @@ static FailureOr<RowForm> int8Form(KernelBuilder &kernel, int64_t dim) {
   if (std::min(*groupSize, dim) > Layout::kMaxInt8Group)
     return kernel.kernel().emitOpError("groups of int8 have at most ")
            << Layout::kMaxInt8Group << " elements";
-  return RowForm{RowForm::Kind::Int8, dim, *groupSize, *zero};
+  FailureOr<int64_t> scaleGroup =
+      scaleGroupOf(kernel, "scale_group", *groupSize);
+  if (failed(scaleGroup))
+    return failure();
+  return RowForm{RowForm::Kind::Int8, dim, *groupSize, *zero, *scaleGroup};
 }
 
 FailureOr<RowForm> RowForm::of(KernelBuilder &kernel, int64_t dim) {
@@ -42,6 +46,18 @@ FailureOr<RowForm> RowForm::of(KernelBuilder &kernel, int64_t dim) {
   return int8Form(kernel, dim);
 }
 
+int64_t RowForm::stride() const {
+  switch (kind) {
+  case Kind::F32:
+    return dim;
+  case Kind::BF16:
+    return pairRowStride(dim);
+  case Kind::Int8:
+    return codeRowStride(dim);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
 void RowForm::addBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                          MLIRContext *context) const {
   Type f32 = Float32Type::get(context);
@@ -57,29 +73,26 @@ void RowForm::addBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
   }
 }
 
-/// Calls `body(group, first element, elements)` for the groups of a row.
-void RowOutput::forGroups(function_ref<void(Value, Value, int64_t)> body) {
-  int64_t whole = form.dim / form.groupSize;
+/// Calls `body(scale group, elements)` for those of a row.
+void RowOutput::forScaleGroups(function_ref<void(Value, int64_t)> body) {
+  int64_t whole = form.dim / form.scaleGroup;
   if (whole)
-    e.loop(e.idx(0), e.idx(whole), 1, [&](Value g) {
-      body(g, e.muli(g, form.groupSize), form.groupSize);
-    });
-  if (int64_t rest = form.dim % form.groupSize)
-    body(e.idx(whole), e.idx(whole * form.groupSize), rest);
+    e.loop(e.idx(0), e.idx(whole), 1,
+           [&](Value s) { body(s, form.scaleGroup); });
+  if (int64_t rest = form.dim % form.scaleGroup)
+    body(e.idx(whole), rest);
 }
 
-/// Codes, scale and offset of the group of `length` elements at `from`.
-void RowOutput::quantizeGroup(Value source, Value from, Value to, Value at,
-                              int64_t length) {
+/// Codes of the `length` elements of `source` from `from` on; their sum.
+Value RowOutput::encode(Value source, Value from, Value to, Value inverse,
+                        int64_t length) {
   int64_t width = e.width(), full = length / width * width;
-  Value codes = e.buffer(first);
-  GroupScale scale = scaleOf(e, magnitudeOf(e, source, from, length), 127);
-  auto quantize = [&](Value offset, int64_t lanes) {
+  auto part = [&](Value offset, int64_t lanes) {
     Value code = toInt8(e, e.mul(e.loadVec(source, e.addi(from, offset), lanes),
-                                 e.broadcast(scale.inverse, lanes)));
+                                 e.broadcast(inverse, lanes)));
     Value narrow = arith::TruncIOp::create(
         e, VectorType::get({lanes}, e.getIntegerType(8)), code);
-    e.storeVec(narrow, codes, e.addi(to, offset));
+    e.storeVec(narrow, e.buffer(first), e.addi(to, offset));
     return code;
   };
   auto total = [&](Value code) -> Value {
@@ -90,65 +103,89 @@ void RowOutput::quantizeGroup(Value source, Value from, Value to, Value at,
     SmallVector<Value> sums =
         e.loop(e.idx(0), e.idx(full), width, {e.splatInt(0, width, 32)},
                [&](Value d, ValueRange values) -> SmallVector<Value> {
-                 return {e.addi(values[0], quantize(d, width))};
+                 return {e.addi(values[0], part(d, width))};
                });
     sum = total(sums[0]);
   }
   if (length > full)
-    sum = e.addi(sum, total(quantize(e.idx(full), length - full)));
-  e.store(scale.scale, e.buffer(first + 1), at);
-  e.store(e.muli(sum, e.i32(-form.zero)), e.buffer(first + 2), at);
+    sum = e.addi(sum, total(part(e.idx(full), length - full)));
+  return sum;
 }
 
-/// Zeros behind the codes of row `t`, to the end of the last word of any width.
-void RowOutput::endCodes(Value t) {
-  Value zero = arith::ConstantOp::create(e, e.getI8IntegerAttr(0));
-  Value to = e.muli(t, codeRowStride(form.dim));
-  for (int64_t i = form.dim; i % 16; ++i)
-    e.store(zero, e.buffer(first), e.addi(to, i));
+/// Codes, scale and offsets of the `length` elements of scale group `s` of row
+/// `t`, which lie at `from`.
+void RowOutput::quantizeGroups(Value t, Value s, Value source, Value from,
+                               int64_t length) {
+  GroupScale scale = scaleOf(e, magnitudeOf(e, source, from, length), 127);
+  Value at = e.addi(e.muli(t, llvm::divideCeil(form.dim, form.scaleGroup)), s);
+  e.store(scale.scale, e.buffer(first + 1), at);
+  Value to =
+      e.addi(e.muli(t, codeRowStride(form.dim)), e.muli(s, form.scaleGroup));
+  Value firstGroup =
+      e.addi(e.muli(t, llvm::divideCeil(form.dim, form.groupSize)),
+             e.muli(s, form.scaleGroup / form.groupSize));
+  auto group = [&](Value g, int64_t elements) {
+    Value offset = e.muli(g, form.groupSize);
+    Value sum = encode(source, e.addi(from, offset), e.addi(to, offset),
+                       scale.inverse, elements);
+    e.store(e.muli(sum, e.i32(-form.zero)), e.buffer(first + 2),
+            e.addi(firstGroup, g));
+  };
+  int64_t whole = length / form.groupSize;
+  if (whole)
+    e.loop(e.idx(0), e.idx(whole), 1,
+           [&](Value g) { group(g, form.groupSize); });
+  if (int64_t rest = length % form.groupSize)
+    group(e.idx(whole), rest);
 }
 
 void RowOutput::quantize(Value t, Value source, Value from) {
-  Value to = e.muli(t, codeRowStride(form.dim));
-  Value at = e.muli(t, (form.dim - 1) / form.groupSize + 1);
-  forGroups([&](Value g, Value offset, int64_t length) {
-    quantizeGroup(source, e.addi(from, offset), e.addi(to, offset),
-                  e.addi(at, g), length);
+  forScaleGroups([&](Value s, int64_t length) {
+    quantizeGroups(t, s, source, e.addi(from, e.muli(s, form.scaleGroup)),
+                   length);
   });
-  endCodes(t);
+  endRow(t);
+}
+
+void RowOutput::writePart(Value t, Value begin, int64_t length,
+                          function_ref<Value(Value, int64_t)> values) {
+  if (form.kind != RowForm::Kind::Int8) {
+    Value row = e.addi(e.muli(t, form.stride()), begin);
+    return e.forRow(length, [&](Value d, int64_t lanes) {
+      e.storeVec(values(e.addi(begin, d), lanes), e.buffer(first),
+                 e.addi(row, d));
+    });
+  }
+  // Kept, not computed again.
+  if (!kept)
+    kept = e.scratch(e.getF32Type(), std::min(form.scaleGroup, form.dim));
+  e.forRow(length, [&](Value d, int64_t lanes) {
+    e.storeVec(values(e.addi(begin, d), lanes), kept, d);
+  });
+  quantizeGroups(t, e.divi(begin, form.scaleGroup), kept, e.idx(0), length);
+}
+
+/// What follows the elements and is read: zeros to the end of a code's word of
+/// any width, the second one of a pair.
+void RowOutput::endRow(Value t) {
+  Value end = e.addi(e.muli(t, form.stride()), form.dim);
+  if (form.kind == RowForm::Kind::BF16 && form.dim % 2)
+    e.storeVec(e.splat(0, 1), e.buffer(first), end);
+  if (form.kind != RowForm::Kind::Int8)
+    return;
+  Value zero = arith::ConstantOp::create(e, e.getI8IntegerAttr(0));
+  for (int64_t i = 0; (form.dim + i) % 16; ++i)
+    e.store(zero, e.buffer(first), e.addi(end, i));
 }
 
 void RowOutput::write(Value t, function_ref<Value(Value, int64_t)> values) {
-  switch (form.kind) {
-  case RowForm::Kind::F32: {
-    Value row = e.muli(t, form.dim);
-    return e.forRow(form.dim, [&](Value d, int64_t lanes) {
-      e.storeVec(values(d, lanes), e.buffer(first), e.addi(row, d));
+  if (form.kind == RowForm::Kind::Int8)
+    forScaleGroups([&](Value s, int64_t length) {
+      writePart(t, e.muli(s, form.scaleGroup), length, values);
     });
-  }
-  case RowForm::Kind::BF16: {
-    Value row = e.muli(t, pairRowStride(form.dim));
-    e.forRow(form.dim, [&](Value d, int64_t lanes) {
-      e.storeVec(values(d, lanes), e.buffer(first), e.addi(row, d));
-    });
-    if (form.dim % 2)
-      e.storeVec(e.splat(0, 1), e.buffer(first), e.addi(row, form.dim));
-    return;
-  }
-  case RowForm::Kind::Int8: {
-    // A group's elements are read twice: they are kept, not computed again.
-    Value kept = e.scratch(e.getF32Type(), std::min(form.groupSize, form.dim));
-    Value to = e.muli(t, codeRowStride(form.dim));
-    Value at = e.muli(t, (form.dim - 1) / form.groupSize + 1);
-    forGroups([&](Value g, Value offset, int64_t length) {
-      e.forRow(length, [&](Value d, int64_t lanes) {
-        e.storeVec(values(e.addi(offset, d), lanes), kept, d);
-      });
-      quantizeGroup(kept, e.idx(0), e.addi(to, offset), e.addi(at, g), length);
-    });
-    return endCodes(t);
-  }
-  }
+  else
+    writePart(t, e.idx(0), form.dim, values);
+  endRow(t);
 }
 
 static LogicalResult generateQuantizeRows(KernelBuilder &kernel) {

@@ -12,15 +12,18 @@
 namespace mlir::llm {
 
 /// What a kernel that makes rows leaves of them: parameter `output` and, for
-/// int8, `group_size` and `zero`.
+/// int8, `group_size`, `scale_group` and `zero`.
 struct RowForm {
   enum class Kind { F32, Int8, BF16 } kind = Kind::F32;
-  int64_t dim = 1;       ///< elements of a row
-  int64_t groupSize = 0; ///< int8: elements that share a scale
-  int64_t zero = 1;      ///< int8: offsets are -zero * the sum of the codes
+  int64_t dim = 1;        ///< elements of a row
+  int64_t groupSize = 0;  ///< int8: elements that share an offset
+  int64_t zero = 1;       ///< int8: offsets are -zero * the sum of the codes
+  int64_t scaleGroup = 0; ///< int8: elements that share a scale, whole groups
 
   /// The form that the kernel's parameters ask for.
   static FailureOr<RowForm> of(KernelBuilder &kernel, int64_t dim);
+  /// Elements from one row to the next.
+  int64_t stride() const;
   /// Appends the buffers that it takes: f32; codes, scales, offsets; bf16.
   void addBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                   MLIRContext *context) const;
@@ -35,17 +38,24 @@ public:
   /// Row `t`, of which `values(offset, lanes)` computes a part as f32. It is
   /// called once for every element.
   void write(Value t, function_ref<Value(Value, int64_t)> values);
+  /// `length` elements of row `t` from `begin` on: with int8 the whole of a
+  /// scale group. `endRow` is to follow, once.
+  void writePart(Value t, Value begin, int64_t length,
+                 function_ref<Value(Value, int64_t)> values);
+  void endRow(Value t);
   /// Row `t` of int8, of the f32 elements of `source` from `from` on.
   void quantize(Value t, Value source, Value from);
 
 private:
-  void forGroups(function_ref<void(Value, Value, int64_t)> body);
-  void quantizeGroup(Value source, Value from, Value to, Value at,
-                     int64_t length);
-  void endCodes(Value t);
+  void forScaleGroups(function_ref<void(Value, int64_t)> body);
+  void quantizeGroups(Value t, Value s, Value source, Value from,
+                      int64_t length);
+  Value encode(Value source, Value from, Value to, Value inverse,
+               int64_t length);
   Emitter &e;
   RowForm form;
   unsigned first;
+  Value kept; ///< of a scale group, whose elements are read twice
 };
 
 } // namespace mlir::llm

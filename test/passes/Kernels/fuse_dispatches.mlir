@@ -1,7 +1,7 @@
 // RUN: llm-opt %s --llm-fuse-dispatches | FileCheck %s --enable-var-scope
 rt.program @p target "cpu" symbols ["T"] {
   rt.kernel @norm family "rms_norm" params {dim = 64 : i64, epsilon = 1.0e-5 : f64} { }
-  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 64 : i64, zero = 8 : i64} { }
+  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 64 : i64, scale_group = 64 : i64, zero = 8 : i64} { }
   rt.kernel @cast family "cast_rows" params {k = 64 : i64} { }
   rt.kernel @linear family "linear" params {k = 64 : i64, n = 64 : i64} { }
   rt.kernel @add family "elementwise" params {ops = ["in0", "in1", "add"], width = 64 : i64} { }
@@ -33,7 +33,7 @@ rt.program @p target "cpu" symbols ["T"] {
 }
 // A kernel that nothing uses any more is gone.
 // CHECK-NOT: family "quantize_rows"
-// CHECK-DAG: rt.kernel @[[NORM:norm_.*]] family "rms_norm" params {dim = 64 : i64, epsilon = 1.000000e-05 : f64, group_size = 32 : i64, output = "int8", zero = 8 : i64}
+// CHECK-DAG: rt.kernel @[[NORM:norm_.*]] family "rms_norm" params {dim = 64 : i64, epsilon = 1.000000e-05 : f64, group_size = 32 : i64, output = "int8", scale_group = 64 : i64, zero = 8 : i64}
 // CHECK-DAG: rt.kernel @[[LINEAR:linear_.*]] family "linear" params {k = 64 : i64, n = 64 : i64, residual = true}
 // CHECK-DAG: rt.kernel @[[SILU:silu_.*]] family "elementwise" params {ops = ["in0", "silu"], output = "bf16", width = 64 : i64}
 // CHECK: %[[X:.*]] = rt.buffer io "x"
@@ -91,3 +91,65 @@ rt.program @rotate target "cpu" symbols ["T", "C"] {
 // CHECK-NEXT: rt.dispatch @rope
 // CHECK-NEXT: rt.dispatch @silu
 // CHECK-NEXT: rt.dispatch @rows
+
+// A gated product: both linears, the chain and the conversion are one dispatch,
+// whose items are the outputs that share a scale. Then a product with a bias and
+// its activation; the other reader of %z keeps it apart from the gate below.
+rt.program @gated target "cpu" symbols ["T"] {
+  rt.kernel @linear family "linear" params {bias = false, k = 64 : i64, n = 160 : i64} { }
+  rt.kernel @biased family "linear" params {bias = true, k = 64 : i64, n = 160 : i64} { }
+  rt.kernel @gate family "elementwise" params {ops = ["in0", "silu", "in1", "mul"], width = 160 : i64} { }
+  rt.kernel @gelu family "elementwise" params {ops = ["in0", "gelu"], width = 160 : i64} { }
+  rt.kernel @quantize family "quantize_rows" params {group_size = 32 : i64, k = 160 : i64, scale_group = 64 : i64, zero = 8 : i64} { }
+  rt.kernel @wide family "quantize_rows" params {group_size = 32 : i64, k = 160 : i64, scale_group = 512 : i64, zero = 8 : i64} { }
+  %x = rt.buffer io "x" [#rt.expr<T * 64>] : !rt.buffer<f32>
+  %v = rt.buffer constant "v" [#rt.expr<10240>] : !rt.buffer<f32>
+  %w = rt.buffer constant "w" [#rt.expr<10240>] : !rt.buffer<f32>
+  %b = rt.buffer constant "b" [#rt.expr<160>] : !rt.buffer<f32>
+  %g = rt.buffer transient "" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %u = rt.buffer transient "" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %h = rt.buffer transient "" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %y = rt.buffer transient "" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %a = rt.buffer transient "" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %z = rt.buffer io "z" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %out = rt.buffer io "out" [#rt.expr<T * 160>] : !rt.buffer<f32>
+  %codes = rt.buffer io "codes" [#rt.expr<T * 192>] : !rt.buffer<i8>
+  %scales = rt.buffer io "scales" [#rt.expr<T * 3>] : !rt.buffer<f32>
+  %offsets = rt.buffer io "offsets" [#rt.expr<T * 5>] : !rt.buffer<i32>
+  rt.dispatch @linear grid #rt.expr<5> sizes [#rt.expr<T>] reads(%x, %v : !rt.buffer<f32>, !rt.buffer<f32>) writes(%g : !rt.buffer<f32>)
+  rt.dispatch @linear grid #rt.expr<5> sizes [#rt.expr<T>] reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%u : !rt.buffer<f32>)
+  rt.dispatch @gate grid #rt.expr<T> sizes [#rt.expr<T>] reads(%g, %u : !rt.buffer<f32>, !rt.buffer<f32>) writes(%h : !rt.buffer<f32>)
+  rt.dispatch @quantize grid #rt.expr<T> sizes [#rt.expr<T>] reads(%h : !rt.buffer<f32>) writes(%codes, %scales, %offsets : !rt.buffer<i8>, !rt.buffer<f32>, !rt.buffer<i32>)
+  rt.dispatch @biased grid #rt.expr<5> sizes [#rt.expr<T>] reads(%x, %w, %b : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%y : !rt.buffer<f32>)
+  rt.dispatch @gelu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%y : !rt.buffer<f32>) writes(%a : !rt.buffer<f32>)
+  // One scale for more than a work item computes.
+  rt.dispatch @wide grid #rt.expr<T> sizes [#rt.expr<T>] reads(%a : !rt.buffer<f32>) writes(%codes, %scales, %offsets : !rt.buffer<i8>, !rt.buffer<f32>, !rt.buffer<i32>)
+  rt.dispatch @linear grid #rt.expr<5> sizes [#rt.expr<T>] reads(%x, %v : !rt.buffer<f32>, !rt.buffer<f32>) writes(%z : !rt.buffer<f32>)
+  rt.dispatch @gelu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%z : !rt.buffer<f32>) writes(%out : !rt.buffer<f32>)
+}
+// CHECK-LABEL: rt.program @gated
+// CHECK-DAG: rt.kernel @[[GATED:.*]] family "linear" params {bias = false, group_size = 32 : i64, k = 64 : i64, n = 160 : i64, ops = ["in0", "silu", "in1", "mul"], output = "int8", scale_group = 64 : i64, zero = 8 : i64}
+// CHECK-DAG: rt.kernel @[[GELU:.*]] family "linear" params {bias = true, k = 64 : i64, n = 160 : i64, ops = ["in0", "gelu"]}
+// CHECK: %[[X:.*]] = rt.buffer io "x"
+// CHECK: %[[V:.*]] = rt.buffer constant "v"
+// CHECK: %[[W:.*]] = rt.buffer constant "w"
+// CHECK: %[[B:.*]] = rt.buffer constant "b"
+// CHECK: rt.dispatch @[[GATED]] grid <3> {{.*}}reads(%[[X]], %[[V]], %[[W]] : {{.*}}) writes(%{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK-NEXT: rt.dispatch @[[GELU]] grid <5> {{.*}}reads(%[[X]], %[[W]], %[[B]] : {{.*}}) writes(%[[A:.*]] :
+// CHECK-NEXT: rt.dispatch @wide {{.*}}reads(%[[A]]
+// CHECK-NEXT: rt.dispatch @linear {{.*}}writes(%[[Z:.*]] :
+// CHECK-NEXT: rt.dispatch @gelu {{.*}}reads(%[[Z]]
+
+// The logits' maxima, a panel of 32 each.
+rt.program @logits target "cpu" symbols ["R"] {
+  rt.kernel @head family "linear" params {k = 64 : i64, n = 70 : i64} { }
+  %x = rt.buffer io "x" [#rt.expr<R * 64>] : !rt.buffer<f32>
+  %w = rt.buffer constant "w" [#rt.expr<6144>] : !rt.buffer<f32>
+  %l = rt.buffer io "logits" [#rt.expr<R * 70>] : !rt.buffer<f32>
+  rt.dispatch @head grid #rt.expr<3> sizes [#rt.expr<R>] reads(%x, %w : !rt.buffer<f32>, !rt.buffer<f32>) writes(%l : !rt.buffer<f32>)
+}
+// CHECK-LABEL: rt.program @logits
+// CHECK: rt.kernel @[[HEAD:.*]] family "linear" params {k = 64 : i64, maxima = true, n = 70 : i64}
+// CHECK-DAG: %[[MAXIMA:.*]] = rt.buffer io "logits_maxima"[<R * 3>] : <f32>
+// CHECK-DAG: %[[LOGITS:.*]] = rt.buffer io "logits"[<R * 70>] : <f32>
+// CHECK: rt.dispatch @[[HEAD]] {{.*}} writes(%[[LOGITS]], %[[MAXIMA]] :

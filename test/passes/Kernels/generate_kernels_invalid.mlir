@@ -97,6 +97,24 @@ rt.program @p target "cpu" symbols ["T"] {
 // -----
 
 rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{scale_group 48 is not a multiple of the groups of 32}}
+  rt.kernel @k family "quantize_rows" params {k = 70 : i64, group_size = 32 : i64, scale_group = 48 : i64, zero = 8 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{activation_group 16 is not a multiple of the groups of 32}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 64 : i64, accuracy_level = 4 : i64, activation_group = 16 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 64 : i64, bits = 4 : i64,
+              group_size = 32 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
   // expected-error @below {{groups of int8 have at most 65536 elements}}
   rt.kernel @k family "quantize_rows" params {k = 70000 : i64, group_size = 70000 : i64, zero = 8 : i64} {
   }

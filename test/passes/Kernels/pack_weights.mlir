@@ -10,6 +10,7 @@ rt.program @target target "cpu" symbols ["T", "R"] {
   rt.kernel @lint family "linear" params {n = 5 : i64, k = 8 : i64, bias = false, transposed = true} { }
   rt.kernel @norm_k family "rms_norm" params {dim = 8 : i64, epsilon = 1.0e-5 : f64} { }
   rt.kernel @linq family "linear" params {n = 40 : i64, k = 40 : i64, accuracy_level = 4 : i64} { }
+  rt.kernel @wide family "linear" params {n = 40 : i64, k = 40 : i64, accuracy_level = 4 : i64, activation_group = 100 : i64} { }
   %t = rt.buffer io "token" [#rt.expr<T>] : !rt.buffer<i32>
   %emb = rt.buffer constant "emb" [#rt.expr<40>] : !rt.buffer<f32>
   %w = rt.buffer constant "w" [#rt.expr<40>] : !rt.buffer<f16>
@@ -26,9 +27,13 @@ rt.program @target target "cpu" symbols ["T", "R"] {
   rt.dispatch @lint grid #rt.expr<1> sizes [#rt.expr<T>] reads(%x2, %w : !rt.buffer<f32>, !rt.buffer<f16>) writes(%y : !rt.buffer<f32>)
   rt.dispatch @linq grid #rt.expr<1> sizes [#rt.expr<T>] reads(%a, %q : !rt.buffer<f32>, !rt.buffer<f32>) writes(%b : !rt.buffer<f32>)
   rt.dispatch @linq grid #rt.expr<1> sizes [#rt.expr<T>] reads(%a, %q : !rt.buffer<f32>, !rt.buffer<f32>) writes(%b : !rt.buffer<f32>)
+  rt.dispatch @wide grid #rt.expr<1> sizes [#rt.expr<T>] reads(%a, %q : !rt.buffer<f32>, !rt.buffer<f32>) writes(%b : !rt.buffer<f32>)
 }
 // A table that a linear reads too lies in its panels; the bytes of the symbol
 // are counted in whole panels of 32 outputs.
+// A scale is for whole groups of the weight.
+// CHECK-DAG: rt.kernel @wide family "linear" params {accuracy_level = 4 : i64, activation_group = 96 : i64
+// CHECK-DAG: rt.kernel @[[WIDE:quantize_rows_.*]] family "quantize_rows" params {group_size = 32 : i64, k = 40 : i64, scale_group = 96 : i64, zero = 8 : i64}
 // CHECK-DAG: rt.kernel @emb_k {{.*}}layout = {k = 8 : i64, kind = "panel", n = 5 : i64, type = f32}
 // CHECK-DAG: rt.kernel @lin family "linear" params {accuracy_level = 0 : i64, bias = false, k = 8 : i64, layout = {k = 8 : i64, kind = "panel", n = 5 : i64, type = f32}, n = 5 : i64}
 // CHECK: %[[EMB:.*]] = rt.buffer constant "emb"[<256>] {layout = {k = 8 : i64, kind = "panel", n = 5 : i64, type = f32}} : <f32>
@@ -46,3 +51,5 @@ rt.program @target target "cpu" symbols ["T", "R"] {
 // CHECK: rt.dispatch @linq grid <2> sizes [#rt.expr<T>] reads(%[[CODES]], %[[SCALES]], %[[SUMS]], %
 // CHECK-NOT: rt.dispatch @quantize_rows
 // CHECK: rt.dispatch @linq grid <2> sizes [#rt.expr<T>] reads(%[[CODES]], %[[SCALES]], %[[SUMS]], %
+// CHECK: rt.dispatch @[[WIDE]] grid <T> {{.*}}writes(%[[CODES2:.*]], %[[SCALES2:.*]], %[[SUMS2:.*]] :
+// CHECK: rt.dispatch @wide grid <2> {{.*}}reads(%[[CODES2]], %[[SCALES2]], %[[SUMS2]], %

@@ -16,37 +16,44 @@ static int rowStride(int k) {
   return (((k + 15) / 16 * 16 + 63) / 64 | 1) * 64;
 }
 
+static int groupsOf(int k, int size) { return (k - 1) / size + 1; }
+
 namespace {
 /// What quantize_rows writes.
 struct Quantized {
-  Quantized(int rows, int k, int groups)
-      : codes(rows * rowStride(k), 77), scales(rows * groups, NAN),
-        offsets(rows * groups, 12345) {}
+  Quantized(int rows, int k, int groupSize, int scaleGroup)
+      : codes(rows * rowStride(k), 77),
+        scales(rows * groupsOf(k, scaleGroup), NAN),
+        offsets(rows * groupsOf(k, groupSize), 12345) {}
   Buffer<int8_t> codes;
   Buffer<float> scales;
   Buffer<int32_t> offsets;
 };
 } // namespace
 
-static std::string quantizeParams(int k, int groupSize, int zero) {
+static std::string quantizeParams(int k, int groupSize, int scaleGroup,
+                                  int zero) {
   return "{" + entry("k", k) + entry("group_size", groupSize) +
+         (scaleGroup == groupSize ? "" : entry("scale_group", scaleGroup)) +
          "zero = " + std::to_string(zero) + " : i64}";
 }
 
 /// Compares with the definition in docs/formats/kernel-families.md.
 static void checkQuantized(const Quantized &got, const float *x, int rows,
-                           int k, int groupSize, int zero,
+                           int k, int groupSize, int scaleGroup, int zero,
                            const std::string &what) {
-  int groups = (k + groupSize - 1) / groupSize;
-  for (int t = 0; t < rows; ++t)
-    for (int g = 0; g < groups; ++g) {
+  int scales = groupsOf(k, scaleGroup), groups = groupsOf(k, groupSize);
+  for (int t = 0; t < rows; ++t) {
+    for (int s = 0; s < scales; ++s) {
       float top = 0;
-      int begin = g * groupSize, end = std::min(k, begin + groupSize);
-      for (int i = begin; i < end; ++i)
+      for (int i = s * scaleGroup; i < std::min(k, (s + 1) * scaleGroup); ++i)
         top = std::max(top, std::fabs(x[t * k + i]));
-      float scale = top / 127;
+      ASSERT_EQ(got.scales[t * scales + s], top / 127) << what;
+    }
+    for (int g = 0; g < groups; ++g) {
+      int begin = g * groupSize, end = std::min(k, begin + groupSize);
+      float scale = got.scales[t * scales + begin / scaleGroup];
       float inverse = scale < 0x1p-120f ? 0 : 1 / scale;
-      ASSERT_EQ(got.scales[t * groups + g], scale) << what;
       int sum = 0, padded = g + 1 == groups ? (k + 15) / 16 * 16 : end;
       for (int i = begin; i < padded; ++i) {
         int want =
@@ -58,6 +65,7 @@ static void checkQuantized(const Quantized &got, const float *x, int rows,
       }
       ASSERT_EQ(got.offsets[t * groups + g], -zero * sum) << what;
     }
+  }
 }
 
 /// Rows of ordinary numbers, zeros, denormals, and the largest and smallest
@@ -80,25 +88,28 @@ static Buffer<float> hardRows(int rows, int k) {
 TEST(Int8, QuantizeRows) {
   constexpr int kRows = 7;
   for (const std::string &cpu : testedCPUs())
-    for (auto [k, groupSize] : {std::pair{1, 32},
-                                {31, 32},
-                                {33, 32},
-                                {97, 64},
-                                {256, 128},
-                                {83, 1 << 20},
-                                {40, 8}})
+    for (auto [k, groupSize, scaleGroup] : {std::tuple{1, 32, 32},
+                                            {31, 32, 32},
+                                            {33, 32, 128},
+                                            {97, 64, 64},
+                                            {256, 128, 128},
+                                            {300, 32, 128},
+                                            {83, 16, 48},
+                                            {83, 1 << 20, 1 << 20},
+                                            {40, 8, 8}})
       for (int zero : {1, 8, 128}) {
         if (zero != 8 && cpu != "native")
           continue;
         CompiledKernel kernel("quantize_rows",
-                              quantizeParams(k, groupSize, zero), cpu);
+                              quantizeParams(k, groupSize, scaleGroup, zero),
+                              cpu);
         Buffer<float> x = hardRows(kRows, k);
-        Quantized out(kRows, k, (k + groupSize - 1) / groupSize);
+        Quantized out(kRows, k, groupSize, scaleGroup);
         kernel.call(
             kRows,
             {x.data(), out.codes.data(), out.scales.data(), out.offsets.data()},
             {kRows}, 0, kRows);
-        checkQuantized(out, x.data(), kRows, k, groupSize, zero,
+        checkQuantized(out, x.data(), kRows, k, groupSize, scaleGroup, zero,
                        cpu + " k " + std::to_string(k) + " groups of " +
                            std::to_string(groupSize));
       }
@@ -119,21 +130,25 @@ static const Affine kWeights[] = {
     {16, 288, 8, 128, "f32", Affine::Floats},
 };
 
-static std::string linearParams(const Affine &w, bool bias, bool residual) {
+static std::string linearParams(const Affine &w, int scaleGroup, bool bias,
+                                bool residual) {
   return "{" + entry("n", w.n) + entry("k", w.k) + entry("accuracy_level", 4) +
+         (scaleGroup == w.groupSize ? "" : entry("activation_group", scaleGroup)) +
          "bias = " + (bias ? "true" : "false") +
          ", residual = " + (residual ? "true" : "false") +
          ", layout = {kind = \"panel_affine\", " + w.layout() + "}}";
 }
 
-/// The definition: exact sums of a group, one chain over groups.
-static float expected(const Affine &w, const Quantized &in, int t, int row) {
-  float chain = 0;
+/// The definition: exact sums of a group of weights, a chain over those that
+/// share a scale of the inputs, one chain over these.
+static float expected(const Affine &w, const Quantized &in, int scaleGroup,
+                      int t, int row) {
+  float outer = 0, inner = 0;
   int stride = rowStride(w.k);
   for (int g = 0; g < w.groups(); ++g) {
-    int end = std::min(w.k, (g + 1) * w.groupSize);
+    int begin = g * w.groupSize, end = std::min(w.k, begin + w.groupSize);
     int dot = 0, sum = 0;
-    for (int i = g * w.groupSize; i < end; ++i) {
+    for (int i = begin; i < end; ++i) {
       dot += w.code(row, i) * in.codes[t * stride + i];
       sum += in.codes[t * stride + i];
     }
@@ -142,33 +157,41 @@ static float expected(const Affine &w, const Quantized &in, int t, int row) {
         w.zeros == Affine::Floats
             ? std::fmaf(-zero, static_cast<float>(sum), static_cast<float>(dot))
             : static_cast<float>(dot - static_cast<int>(zero) * sum);
-    chain = std::fmaf(centred, w.scale(row, g) * in.scales[t * w.groups() + g],
-                      chain);
+    if (begin % scaleGroup == 0)
+      inner = 0;
+    inner = std::fmaf(centred, w.scale(row, g), inner);
+    if (end == w.k || end % scaleGroup == 0)
+      outer = std::fmaf(
+          inner, in.scales[t * groupsOf(w.k, scaleGroup) + begin / scaleGroup],
+          outer);
   }
-  return chain;
+  return outer;
 }
 
 constexpr int kMaxRows = 101;
 
 static void checkLinear(const Affine &w, const std::string &cpu,
-                        const Buffer<float> &x, bool hasBias,
-                        bool hasResidual) {
-  std::string what = cpu + " " + describe(w);
+                        const Buffer<float> &x, bool hasBias, bool hasResidual,
+                        int groupsOfScale = 1) {
+  int scaleGroup = w.groupSize * groupsOfScale;
+  std::string what =
+      cpu + " " + describe(w) + " scales of " + std::to_string(scaleGroup);
   Buffer<uint8_t> made =
       pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
   Buffer<uint8_t> packed(made.size(), 0);
   std::copy(made.begin(), made.end(), packed.begin());
   int zero = w.zeros == Affine::None ? static_cast<int>(w.zero(0, 0)) : 1;
-  CompiledKernel quantize("quantize_rows",
-                          quantizeParams(w.k, w.groupSize, zero), cpu);
-  CompiledKernel kernel("linear", linearParams(w, hasBias, hasResidual), cpu);
+  CompiledKernel quantize(
+      "quantize_rows", quantizeParams(w.k, w.groupSize, scaleGroup, zero), cpu);
+  CompiledKernel kernel("linear",
+                        linearParams(w, scaleGroup, hasBias, hasResidual), cpu);
   int64_t panels = (w.n + 31) / 32;
   Buffer<float> bias = randomFloats(w.n, 2),
                 residual = randomFloats(kMaxRows * w.n, 3);
   for (int rows : {1, 2, 3, 4, 7, 8, 9, 12, 13, 31, 32, 33, 101}) {
     // The last `rows` rows, so that one row is not always the same.
     int first = rows == 1 ? 6 : 0;
-    Quantized in(rows, w.k, w.groups());
+    Quantized in(rows, w.k, w.groupSize, scaleGroup);
     quantize.call(rows,
                   {x.data() + first * w.k, in.codes.data(), in.scales.data(),
                    in.offsets.data()},
@@ -189,7 +212,7 @@ static void checkLinear(const Affine &w, const std::string &cpu,
       kernel.call(rows, buffers, {rows}, panel, panel + 1);
     for (int t = 0; t < rows; ++t)
       for (int row = 0; row < w.n; ++row) {
-        float want = expected(w, in, t, row);
+        float want = expected(w, in, scaleGroup, t, row);
         if (hasBias)
           want += bias[row];
         if (hasResidual)
@@ -204,6 +227,15 @@ TEST(Int8, LinearAgainstExactSums) {
   for (const std::string &cpu : testedCPUs())
     for (const Affine &w : shapesFor(cpu, kWeights))
       checkLinear(w, cpu, hardRows(kMaxRows, w.k), false, false);
+}
+
+/// Several groups of weights to a scale of the inputs, the last one short.
+TEST(Int8, LinearOfWiderScales) {
+  for (const std::string &cpu : testedCPUs())
+    for (const Affine &w : shapesFor(cpu, kWeights))
+      for (int groups : {4, 5})
+        if (w.groups() > 1)
+          checkLinear(w, cpu, hardRows(kMaxRows, w.k), false, false, groups);
 }
 
 TEST(Int8, LinearAddsBiasAndResidual) {
@@ -239,14 +271,14 @@ TEST(Int8, NonFiniteInputs) {
             pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
         int zero = zeros == Affine::None ? static_cast<int>(w.zero(0, 0)) : 1;
         CompiledKernel quantize("quantize_rows",
-                                quantizeParams(w.k, w.groupSize, zero), cpu);
-        CompiledKernel kernel("linear", linearParams(w, false, false), cpu);
+                                quantizeParams(w.k, 32, 64, zero), cpu);
+        CompiledKernel kernel("linear", linearParams(w, 64, false, false), cpu);
         Buffer<float> x = randomFloats(kRows * kInputs, 1), out(kRows * w.n, 0);
         x[1 * kInputs] = NAN;
         x[2 * kInputs + 40] = INFINITY;
         x[3 * kInputs + kInputs - 1] = -INFINITY;
         x[3 * kInputs + kInputs - 2] = -NAN;
-        Quantized in(kRows, w.k, w.groups());
+        Quantized in(kRows, w.k, 32, 64);
         quantize.call(
             kRows,
             {x.data(), in.codes.data(), in.scales.data(), in.offsets.data()},
@@ -268,11 +300,11 @@ TEST(Int8, ErrorAgainstDouble) {
   Affine w{64, 512, 4, 32, "f16", Affine::Codes};
   Buffer<uint8_t> packed =
       pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
-  CompiledKernel quantize("quantize_rows", quantizeParams(w.k, 32, 1),
+  CompiledKernel quantize("quantize_rows", quantizeParams(w.k, 32, 128, 1),
                           "native");
-  CompiledKernel kernel("linear", linearParams(w, false, false), "native");
+  CompiledKernel kernel("linear", linearParams(w, 128, false, false), "native");
   Buffer<float> x = randomFloats(w.k, 5), out(w.n, NAN);
-  Quantized in(1, w.k, w.groups());
+  Quantized in(1, w.k, 32, 128);
   quantize.call(
       1, {x.data(), in.codes.data(), in.scales.data(), in.offsets.data()}, {1},
       0, 1);
@@ -284,8 +316,7 @@ TEST(Int8, ErrorAgainstDouble) {
     double want = 0, bound = 1e-4;
     for (int i = 0; i < w.k; ++i) {
       want += double(w.value(row, i)) * x[i];
-      bound += std::fabs(double(w.value(row, i))) * in.scales[i / w.groupSize] *
-               0.51;
+      bound += std::fabs(double(w.value(row, i))) * in.scales[i / 128] * 0.51;
     }
     EXPECT_NEAR(out[row], want, bound);
   }

@@ -29,7 +29,8 @@ static void check(const std::string &cpu, const std::string &family,
                   const std::vector<const void *> &inputs, int dim,
                   int groupSize) {
   std::string what = cpu + " " + family + " of " + std::to_string(dim);
-  std::string group = entry("group_size", groupSize) + "zero = 8 : i64}",
+  std::string group = entry("group_size", groupSize) +
+                      entry("scale_group", 2 * groupSize) + "zero = 8 : i64}",
               k = entry("k", dim);
   CompiledKernel plain(family, params + "}", cpu);
   CompiledKernel toInt8(family, params + ", output = \"int8\", " + group, cpu);

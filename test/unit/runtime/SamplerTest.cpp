@@ -54,12 +54,55 @@ TEST(Uniform, LooksUniformAndDependsOnEachPart) {
 TEST(Sampler, GreedyTakesTheLowestIdAmongEquals) {
   Sampler sampler;
   std::vector<float> logits{1, 5, 3, 5};
-  EXPECT_EQ(*sampler.sample(logits, {}, 0, greedySampling()), 1);
+  EXPECT_EQ(*sampler.sample({logits}, {}, 0, greedySampling()), 1);
   logits[0] = std::numeric_limits<float>::quiet_NaN();
   logits[2] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(*sampler.sample(logits, {}, 0, greedySampling()), 1);
+  EXPECT_EQ(*sampler.sample({logits}, {}, 0, greedySampling()), 1);
   std::vector<float> nothing(3, std::numeric_limits<float>::quiet_NaN());
-  EXPECT_FALSE(sampler.sample(nothing, {}, 0, greedySampling()));
+  EXPECT_FALSE(sampler.sample({nothing}, {}, 0, greedySampling()));
+}
+
+/// With the maxima of blocks, of few values and so of many equal ones, with
+/// logits that are none: the same tokens.
+TEST(Sampler, MaximaChangeNothing) {
+  Sampler plain, blocked;
+  uint32_t state = 1;
+  auto draw = [&] { return (state = state * 1664525 + 1013904223) >> 16; };
+  for (size_t size : {1, 31, 32, 33, 1000, 4099}) {
+    std::vector<float> logits(size),
+        maxima((size - 1) / LLM_LOGITS_BLOCK + 1, -INFINITY);
+    for (int round = 0; round < 50; ++round) {
+      std::fill(maxima.begin(), maxima.end(), -INFINITY);
+      for (size_t i = 0; i < size; ++i) {
+        uint32_t kind = draw() % 100;
+        logits[i] = kind == 0   ? NAN
+                    : kind == 1 ? INFINITY
+                    : kind == 2 ? -INFINITY
+                                : static_cast<float>(draw() % 40) - 20;
+        if (std::isfinite(logits[i]))
+          maxima[i / LLM_LOGITS_BLOCK] =
+              std::max(maxima[i / LLM_LOGITS_BLOCK], logits[i]);
+      }
+      std::vector<int32_t> history{0, 3};
+      for (int topK : {0, 1, 5, 40, 200})
+        for (float temperature : {0.0f, 1.5f})
+          for (float penalty : {1.0f, 1.3f}) {
+            llm_sampling s = greedySampling();
+            s.seed = round;
+            s.top_k = topK;
+            s.temperature = temperature;
+            s.repetition_penalty = penalty;
+            s.top_p = topK == 5 ? 0.9f : 1;
+            Expected<int32_t> want = plain.sample({logits}, history, 7, s);
+            Expected<int32_t> got =
+                blocked.sample({logits, maxima}, history, 7, s);
+            ASSERT_EQ(bool(want), bool(got));
+            if (want) {
+              ASSERT_EQ(*want, *got) << size << " top-k " << topK;
+            }
+          }
+    }
+  }
 }
 
 TEST(Sampler, PenaltyCountsATokenOnce) {
@@ -69,12 +112,12 @@ TEST(Sampler, PenaltyCountsATokenOnce) {
   // 8 / 2 = 4 < 5; with the penalty twice, 2 would lose against 3 as well.
   std::vector<float> logits{8, 5, 3};
   std::vector<int32_t> history{0, 0, 99, -1};
-  EXPECT_EQ(*sampler.sample(logits, history, 0, sampling), 1);
+  EXPECT_EQ(*sampler.sample({logits}, history, 0, sampling), 1);
   logits = {8, 3.5f, 3};
-  EXPECT_EQ(*sampler.sample(logits, history, 0, sampling), 0);
+  EXPECT_EQ(*sampler.sample({logits}, history, 0, sampling), 0);
   // Negative logits get smaller.
   logits = {-1, -1.5f};
-  EXPECT_EQ(*sampler.sample(logits, {{0}}, 0, sampling), 1);
+  EXPECT_EQ(*sampler.sample({logits}, {{0}}, 0, sampling), 1);
 }
 
 /// The distribution as the documentation states it, by elimination, in the
@@ -156,7 +199,7 @@ TEST(Sampler, DrawsFromTheStatedDistribution) {
         std::vector<double>(logits.begin(), logits.end()), history, s);
     std::map<int32_t, int> counts;
     for (int i = 0; i < draws; ++i)
-      ++counts[*sampler.sample(logits, history, i, s)];
+      ++counts[*sampler.sample({logits}, history, i, s)];
     for (auto [id, count] : counts)
       ASSERT_TRUE(expected.count(id)) << "token " << id << " was eliminated";
     for (auto [id, p] : expected) {
@@ -179,15 +222,15 @@ TEST(Sampler, ADrawDependsOnItsKeyOnly) {
   std::vector<int32_t> forward, backward;
   Sampler one, two;
   for (int i = 0; i < 50; ++i)
-    forward.push_back(*one.sample(logits, {}, i, s));
+    forward.push_back(*one.sample({logits}, {}, i, s));
   for (int i = 49; i >= 0; --i)
-    backward.push_back(*two.sample(logits, {}, i, s));
+    backward.push_back(*two.sample({logits}, {}, i, s));
   std::reverse(backward.begin(), backward.end());
   EXPECT_EQ(forward, backward);
   s.seed = 43;
   std::vector<int32_t> other;
   for (int i = 0; i < 50; ++i)
-    other.push_back(*one.sample(logits, {}, i, s));
+    other.push_back(*one.sample({logits}, {}, i, s));
   EXPECT_NE(forward, other);
 }
 

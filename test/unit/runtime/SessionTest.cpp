@@ -39,9 +39,9 @@ std::unique_ptr<Session> session(const ToyOptions &toy,
 std::map<Session::SequenceId, std::vector<float>> drain(Session &session) {
   std::map<Session::SequenceId, std::vector<float>> last;
   while (!session.idle()) {
-    Status status = session.step(
-        [&](Session::SequenceId id, int64_t, std::span<const float> logits) {
-          last[id].assign(logits.begin(), logits.end());
+    Status status =
+        session.step([&](Session::SequenceId id, int64_t, const LogitRow &row) {
+          last[id].assign(row.logits.begin(), row.logits.end());
           return Status::success();
         });
     EXPECT_TRUE(status) << status.message();
@@ -58,7 +58,8 @@ TEST(Session, AdmitsByTheCertificate) {
   ASSERT_TRUE(created);
   MemoryUse use = created->memory();
   EXPECT_EQ(use.cache, 4 * 256 * 12u);
-  EXPECT_EQ(use.logits, 4 * 101 * 4u);
+  // 101 logits and the maxima of 4 blocks of them.
+  EXPECT_EQ(use.logits, 4 * (101 + 4) * 4u);
   EXPECT_EQ(use.fixed, 16u << 20);
   options.memory = use.total();
   EXPECT_TRUE(Session::create(open({}), options));
@@ -195,8 +196,8 @@ TEST(Session, AStepNeverMixesRolesOfASequence) {
   std::vector<size_t> rows;
   while (!created->idle()) {
     rows.push_back(0);
-    ASSERT_TRUE(created->step(
-        [&](Session::SequenceId, int64_t, std::span<const float>) {
+    ASSERT_TRUE(
+        created->step([&](Session::SequenceId, int64_t, const LogitRow &) {
           ++rows.back();
           return Status::success();
         }));

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -28,6 +29,16 @@ std::string serialize(const Manifest &manifest) {
   std::string bytes;
   manifest.SerializeToString(&bytes);
   return bytes;
+}
+
+/// A payload's checksum, by the words of artifact.h.
+uint64_t payloadSum(std::string_view bytes) {
+  std::vector<uint64_t> blocks;
+  for (size_t at = 0; at < bytes.size(); at += LLM_CHECKSUM_BLOCK) {
+    std::string_view block = bytes.substr(at, LLM_CHECKSUM_BLOCK);
+    blocks.push_back(XXH3_64bits(block.data(), block.size()));
+  }
+  return XXH3_64bits(blocks.data(), blocks.size() * sizeof(uint64_t));
 }
 
 void sealHeader(std::string &bytes, uint64_t manifestSize) {
@@ -210,7 +221,7 @@ std::string writeArtifact(Manifest manifest,
                                      : 4096);
     payload.set_offset(position);
     payload.set_size(contents[i].size());
-    payload.set_checksum(XXH3_64bits(contents[i].data(), contents[i].size()));
+    payload.set_checksum(payloadSum(contents[i]));
     position += contents[i].size();
   }
   std::string head = serialize(manifest);
@@ -240,8 +251,8 @@ std::string fixChecksums(std::string bytes) {
     for (Payload &payload : *manifest.mutable_payloads())
       if (payload.size() <= bytes.size() &&
           payload.offset() <= bytes.size() - payload.size()) {
-        uint64_t sum =
-            XXH3_64bits(bytes.data() + payload.offset(), payload.size());
+        uint64_t sum = payloadSum(
+            std::string_view(bytes).substr(payload.offset(), payload.size()));
         changed |= sum != payload.checksum();
         payload.set_checksum(sum);
       }

@@ -78,6 +78,10 @@ void checkVectors(const std::string &path) {
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().toString();
     for (const json &one : entry["cases"])
       checkCase(**tokenizer, one);
+    auto sealed = test::loadSealed(TokenizerKind::HuggingFace, bytes);
+    ASSERT_TRUE(sealed.ok()) << sealed.status().toString();
+    for (const json &one : entry["cases"])
+      checkCase(**sealed, one);
   }
 }
 
@@ -170,6 +174,37 @@ TEST_F(SharedData, RtenGpt2) {
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(*ids, expected);
   EXPECT_EQ(*tokenizer->decode(*ids), text);
+}
+
+/// Sealing changes nothing: pieces, ids, and the ids of real text.
+TEST_F(SharedData, SealedAsTheFile) {
+  for (auto [kind, name] :
+       {std::pair(TokenizerKind::HuggingFace, "tokenizers/rten-gpt2/"
+                                              "tokenizer.json"),
+        std::pair(TokenizerKind::HuggingFace, "tokenizers/phi-3/"
+                                              "tokenizer.json"),
+        std::pair(TokenizerKind::Llama2c, "stories260K/tok512.bin")}) {
+    SCOPED_TRACE(name);
+    auto plain = load(kind, name);
+    auto sealed = test::loadSealed(kind, read(name));
+    ASSERT_TRUE(plain);
+    ASSERT_TRUE(sealed.ok()) << sealed.status().toString();
+    ASSERT_EQ((*sealed)->vocabSize(), plain->vocabSize());
+    for (int32_t id = 0; id <= plain->vocabSize(); ++id) {
+      std::optional<std::string> piece = plain->piece(id);
+      ASSERT_EQ((*sealed)->piece(id), piece) << id;
+      if (piece) {
+        ASSERT_EQ((*sealed)->id(*piece), plain->id(*piece)) << id;
+      }
+    }
+    for (const char *text : {"text/tinystories_sample.txt",
+                             "tokenizers/llama.cpp/ggml-vocab-gpt-2.gguf.inp",
+                             "tokenizers/rten-gpt2/monty-python-credits.txt"}) {
+      auto ids = plain->encode(read(text));
+      ASSERT_TRUE(ids.ok()) << ids.status().toString();
+      EXPECT_EQ(*(*sealed)->encode(read(text)), *ids) << text;
+    }
+  }
 }
 
 std::string unescape(std::string text) {

@@ -11,6 +11,7 @@
 #define LLM_TEST_UNIT_TOKENIZER_TESTDATA_H
 
 #include "runtime/tokenizer/Tokenizer.h"
+#include "runtime/tokenizer/TokenizerSource.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -47,6 +48,18 @@ load(TokenizerKind kind, std::string_view bytes,
   return Tokenizer::load(
       kind, {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()},
       config);
+}
+
+/// As load, by way of what an artifact holds.
+inline Expected<std::unique_ptr<Tokenizer>>
+loadSealed(TokenizerKind kind, std::string_view bytes,
+           const TokenizerConfig &config = {}) {
+  TokenizerSource source;
+  source.kind = kind;
+  source.bytes.assign(bytes.begin(), bytes.end());
+  source.config = config;
+  LLM_ASSIGN_OR_RETURN(std::vector<uint8_t> blob, sealTokenizer(source));
+  return loadSealedTokenizer(blob);
 }
 
 } // namespace llm::runtime::test

@@ -142,11 +142,34 @@ TEST_F(TokenizerSourceTest, SealsAndUnseals) {
   auto opened = unsealTokenizer(*blob);
   ASSERT_TRUE(opened.ok()) << opened.status().toString();
   EXPECT_EQ(opened->kind, source->kind);
-  EXPECT_EQ(opened->bytes, source->bytes);
+  std::string_view document(
+      reinterpret_cast<const char *>(opened->tokenizer.data()),
+      opened->tokenizer.size());
+  EXPECT_EQ(document.find("vocab"), std::string_view::npos) << document;
+  EXPECT_EQ(document.find("merges"), std::string_view::npos) << document;
   EXPECT_EQ(opened->config, source->config);
   auto tokenizer = loadSealedTokenizer(*blob);
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_EQ(*(*tokenizer)->encode("ab"), (std::vector<int32_t>{2}));
+  EXPECT_EQ((*tokenizer)->vocabSize(), 6);
+}
+
+/// What a seal cannot hold is refused when it is made, by the same names.
+TEST_F(TokenizerSourceTest, SealingNamesFaults) {
+  for (auto [model, message] :
+       {std::pair(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})",
+                  "tokenizer.json: model: vocab: the id of 'a'"),
+        std::pair(R"({"vocab": {"a": 1}, "merges": ["a b"]})",
+                  "tokenizer.json: model: merges[0]"),
+        std::pair(R"({"type": "WordPiece"})", "model 'WordPiece'")}) {
+    TokenizerSource source;
+    std::string text = std::string(R"({"model": )") + model + "}";
+    source.bytes.assign(text.begin(), text.end());
+    auto sealed = sealTokenizer(source);
+    ASSERT_FALSE(sealed.ok());
+    EXPECT_NE(sealed.status().message().find(message), std::string::npos)
+        << sealed.status().message();
+  }
 }
 
 TEST_F(TokenizerSourceTest, RefusesDamagedSeals) {
@@ -162,6 +185,18 @@ TEST_F(TokenizerSourceTest, RefusesDamagedSeals) {
   std::vector<uint8_t> wraps = blob;
   std::fill(wraps.begin() + 16, wraps.begin() + 24, 0xFF);
   EXPECT_FALSE(unsealTokenizer(wraps).ok());
+  wraps = blob;
+  std::fill(wraps.begin() + 24, wraps.begin() + 32, 0xFF);
+  EXPECT_FALSE(unsealTokenizer(wraps).ok());
+  // The tables' own faults; VocabularyTest has them one by one.
+  std::vector<uint8_t> tables = blob;
+  tables.back() = 0x80;
+  auto damaged = loadSealedTokenizer(tables);
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_NE(damaged.status().message().find(
+                "sealed tokenizer: model: the pieces are not UTF-8"),
+            std::string::npos)
+      << damaged.status().message();
   std::vector<uint8_t> kind = blob;
   kind[8] = 77;
   EXPECT_EQ(loadSealedTokenizer(kind).status().code(), StatusCode::Unsupported);
