@@ -25,7 +25,8 @@ public:
       : program(program), symbols(program) {}
 
   void run();
-  int64_t conversions = 0, residuals = 0, programs = 0, maxima = 0;
+  int64_t conversions = 0, residuals = 0, programs = 0, maxima = 0,
+          rotations = 0;
 
 private:
   rt::KernelOp getKernel(rt::DispatchOp dispatch) {
@@ -34,6 +35,7 @@ private:
   rt::DispatchOp onlyWriter(Value buffer, rt::DispatchOp reader);
   bool fuseConversion(rt::DispatchOp convert);
   bool fuseResidual(rt::DispatchOp add);
+  bool fuseRotation(rt::DispatchOp append);
   bool fuseProgram(rt::DispatchOp elementwise);
   bool fuseMaxima(rt::DispatchOp linear);
   bool canMove(rt::DispatchOp dispatch, rt::DispatchOp to);
@@ -265,6 +267,42 @@ bool DispatchFuser::fuseResidual(rt::DispatchOp add) {
   return true;
 }
 
+/// Keys that only `append` reads rotated are rotated as they are stored.
+bool DispatchFuser::fuseRotation(rt::DispatchOp append) {
+  rt::KernelOp kernel = getKernel(append);
+  if (kernel.getFamily() != "kv_append" || append.getReads().size() != 3)
+    return false;
+  Value rows = append.getReads()[0];
+  rt::DispatchOp rope = onlyWriter(rows, append);
+  if (!rope || getKernel(rope).getFamily() != "rope")
+    return false;
+  DictionaryAttr rotation = getKernel(rope).getParams();
+  int64_t heads = getInt(getKernel(rope), "heads");
+  if (heads * getInt(getKernel(rope), "size") != getInt(kernel, "width") ||
+      (kernel.getParams().contains("heads") &&
+       getInt(kernel, "heads") != heads))
+    return false;
+  // What is read must still be there.
+  for (Operation *op = rope->getNextNode(); op != append;
+       op = op->getNextNode())
+    if (auto between = dyn_cast<rt::DispatchOp>(op))
+      for (Value written : between.getWrites())
+        if (llvm::is_contained(rope.getReads(), written))
+          return false;
+  NamedAttrList params(kernel.getParams());
+  for (StringRef name : {"heads", "rotary_dim", "positions", "interleaved"})
+    if (Attribute value = rotation.get(name))
+      params.set(name, value);
+  setParams(append, params);
+  SmallVector<Value> reads(append.getReads());
+  reads[0] = rope.getReads()[0];
+  llvm::append_range(reads, rope.getReads().drop_front());
+  append.getReadsMutable().assign(reads);
+  rope.erase();
+  rows.getDefiningOp()->erase();
+  return true;
+}
+
 /// A linear that writes the logits leaves their maxima, for who samples.
 bool DispatchFuser::fuseMaxima(rt::DispatchOp linear) {
   rt::KernelOp kernel = getKernel(linear);
@@ -311,11 +349,13 @@ void DispatchFuser::run() {
       ++residuals;
     else if (fuseProgram(dispatch))
       ++programs;
+    else if (fuseRotation(dispatch))
+      ++rotations;
   }
   // Last: the logits may be what another dispatch was taken into.
   for (auto dispatch : program.getBody().getOps<rt::DispatchOp>())
     maxima += fuseMaxima(dispatch);
-  if (conversions || residuals || programs || maxima)
+  if (conversions || residuals || programs || maxima || rotations)
     eraseUnused();
 }
 
@@ -331,6 +371,7 @@ struct FuseDispatchesPass : impl::FuseDispatchesPassBase<FuseDispatchesPass> {
       fuser.run();
       numConversions += fuser.conversions;
       numResiduals += fuser.residuals;
+      numRotations += fuser.rotations;
       numPrograms += fuser.programs;
       numMaxima += fuser.maxima;
     }

@@ -15,7 +15,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
-  let summary = "Let kernels write converted rows, add residuals, activate";
+  let summary = "Let kernels convert rows, add residuals, activate, rotate keys";
   let description = [{
     In programs with target "cpu", after --llm-pack-weights: where only a
     `quantize_rows` or a `cast_rows` reads what a norm or a chain of elementwise
@@ -25,7 +25,9 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
     only a chain of elementwise operators reads what one or several `linear` of
     one input and one form write, one `linear` reads all their weights and
     computes the chain, too (parameter `ops`): a gated product is one dispatch,
-    whose sums never reach memory. The results keep their bits.
+    whose sums never reach memory. Where only a `kv_append` reads what a `rope`
+    writes, it rotates the rows itself (parameters `rotary_dim`, `positions` and
+    `interleaved`). The results keep their bits.
 
     A `linear` whose output is the io buffer "logits" also writes the largest finite
     one of each panel (parameter `maxima`) to the io buffer "logits_maxima":
@@ -37,11 +39,14 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
     rt.dispatch @quantize_rows ... reads(%rows) writes(%codes, %scales, %offsets)
     rt.dispatch @linear_0 ... reads(%codes, %scales, %offsets, %w) writes(%y)
     rt.dispatch @elementwise_0 ... reads(%x, %y) writes(%sum)
+    rt.dispatch @rope_0 ... reads(%keys, %position, %cos, %sin) writes(%rotated)
+    rt.dispatch @kv_append_0 ... reads(%rotated, %slot, %seq) writes(%plane)
     ```
     becomes
     ```mlir
     rt.dispatch @rms_norm_0_0 ... reads(%x, %scale) writes(%codes, %scales, %offsets)
     rt.dispatch @linear_0_1 ... reads(%codes, %scales, %offsets, %w, %x) writes(%sum)
+    rt.dispatch @kv_append_0_2 ... reads(%keys, %slot, %seq, %position, %cos, %sin) writes(%plane)
     ```
   }];
   let dependentDialects = ["::mlir::rt::RTDialect"];
@@ -49,7 +54,8 @@ def FuseDispatchesPass : Pass<"llm-fuse-dispatches", "::mlir::ModuleOp"> {
     Statistic<"numConversions", "conversions", "Conversions that a producer took in">,
     Statistic<"numMaxima", "maxima", "Linears that leave the maxima of the logits">,
     Statistic<"numPrograms", "programs", "Elementwise chains that a linear took in">,
-    Statistic<"numResiduals", "residuals", "Additions that a linear took in">
+    Statistic<"numResiduals", "residuals", "Additions that a linear took in">,
+    Statistic<"numRotations", "rotations", "Rotations that a kv_append took in">
   ];
 }
 

@@ -74,8 +74,9 @@ private:
       return tokens() * slotBytes(operand);
     auto bytes = static_cast<double>(call.bytes[operand]);
     const std::string &family = call.kernel->family();
-    bool table = buffer(operand).lifetime() == artifact::Buffer::CONSTANT &&
-                 (family == "embedding" || family == "rope");
+    bool table =
+        buffer(operand).lifetime() == artifact::Buffer::CONSTANT &&
+        (family == "embedding" || family == "rope" || family == "kv_append");
     if (!table)
       return bytes;
     const artifact::Weight &weight = weightOf(operand);

@@ -532,6 +532,21 @@ static std::string perGroup(StringRef name, int64_t group) {
   return (name + "." + Twine(group)).str();
 }
 
+/// Whether kernels for a CPU keep keys and values in blocks of 16 slots: pages
+/// are whole blocks, and keys whole pairs.
+static bool inBlocks(kv::GroupAttr group) {
+  constexpr int64_t kSlots = 16;
+  if (!group.getPageSize() || group.getPageSize() % kSlots)
+    return false;
+  std::optional<unsigned> key = kv::findTokenPlane(group, "k");
+  if (!key || !kv::findTokenPlane(group, "v"))
+    return false;
+  int64_t width = 1;
+  for (int64_t dim : group.getPlanes()[*key].getShape())
+    width *= dim;
+  return width / group.getKvHeads() % 2 == 0;
+}
+
 LogicalResult ProgramBuilder::convertAppend(kv::AppendOp op) {
   kv::CacheType cache = op.getCache().getType();
   int64_t group = op.getGroup();
@@ -554,6 +569,12 @@ LogicalResult ProgramBuilder::convertAppend(kv::AppendOp op) {
     NamedAttrList params;
     params.set("width", builder.getI64IntegerAttr(width));
     params.set("cache_type", TypeAttr::get(planeAttr.getElementType()));
+    StringRef name = planeAttr.getName();
+    if (target == "cpu" && inBlocks(attr) && (name == "k" || name == "v")) {
+      params.set("heads", builder.getI64IntegerAttr(attr.getKvHeads()));
+      params.set("plane", builder.getStringAttr(name == "k" ? "key_blocks"
+                                                            : "value_blocks"));
+    }
     SmallVector<Value> writes{plane(op, cache, group, op.getLayer(), i)};
     if (std::optional<unsigned> scale = kv::scaleOfPlane(attr, i)) {
       params.set("heads", builder.getI64IntegerAttr(attr.getKvHeads()));
@@ -636,6 +657,8 @@ LogicalResult ProgramBuilder::convertAttend(kv::AttendOp op) {
   params.set("tile", builder.getI64IntegerAttr(tiling.tile));
   params.set("head_groups", builder.getI64IntegerAttr(tiling.headGroups));
   params.set("split", builder.getI64IntegerAttr(tiling.split));
+  if (inBlocks(attr))
+    params.set("planes", builder.getStringAttr("blocks"));
   ExprAttr tiles = ExprAttr::max(ExprAttr::ceilDiv(symT, constant(tiling.tile)),
                                  constant(tiling.minTiles));
   ExprAttr items = ExprAttr::mul(tiles, attr.getKvHeads());

@@ -45,6 +45,19 @@ LogicalResult AttentionEmitter::readParams() {
   softcap = static_cast<float>(*cap);
   cacheType = *type;
   group = heads / kvHeads;
+  if (auto planes = kernel.kernel().getParams().getAs<StringAttr>("planes")) {
+    blocked = planes == "blocks";
+    if (!blocked && planes != "rows")
+      return kernel.kernel().emitOpError("planes are 'rows' or 'blocks', not ")
+             << planes;
+  }
+  unit = BlockPlane::unitOf(cacheType);
+  if (blocked && (pageSize == 0 || pageSize % kSlotBlock))
+    return kernel.kernel().emitOpError("pages of ")
+           << pageSize << " slots are not whole blocks of " << kSlotBlock;
+  if (blocked && size % unit)
+    return kernel.kernel().emitOpError()
+           << "keys of " << size << " elements do not make pairs in blocks";
   // A unit's queries and outputs live on the stack.
   int64_t most = kMaxTile / (size + 2 * valueSize),
           groupHeads = heads / headGroups;
@@ -66,6 +79,10 @@ void AttentionEmitter::declare() {
   width = e->width();
   codes = cacheType.getIntOrFloatBitWidth() == 8;
   pairs = (cacheType.isBF16() || codes) && kernel.target().has("avx512bf16");
+  native = pairs ? cacheType.isBF16() : cacheType.isF32();
+  steps = pairs ? 1 : unit;
+  keyBlocks = {kvHeads, size, unit};
+  valueBlocks = {kvHeads, valueSize, unit};
   keySteps = pairs ? (size + 1) / 2 : size;
   valueWidth = (valueSize + width - 1) / width * width;
   columns = width >= 16 ? 4 : 2;
@@ -128,6 +145,26 @@ static Value equal(Emitter &e, Value a, Value b) {
   return arith::CmpIOp::create(e, arith::CmpIPredicate::eq, a, b);
 }
 
+/// What the unit behind `whole` of `units` reads first, where a unit is all of
+/// a sequence, which may be one chunk: all the same it is fetched ahead.
+void AttentionEmitter::findNextUnit(Value whole, Value units) {
+  Value next = e->addi(whole, 1);
+  int64_t headsOfUnit = kvHeads / headGroups;
+  Value sequence =
+      e->mini(e->divi(next, headGroups), e->subi(e->size(2), e->idx(1)));
+  nextUnit.count = e->toIndex(e->load(e->buffer(5), sequence));
+  nextUnit.exists = arith::AndIOp::create(*e, e->less(next, units),
+                                          e->less(e->idx(0), nextUnit.count));
+  nextUnit.low =
+      window ? e->maxi(e->idx(0), e->subi(nextUnit.count, e->idx(window)))
+             : e->idx(0);
+  nextUnit.table = e->muli(sequence, e->size(1));
+  auto firstHeadOf = [&](Value unit) {
+    return e->muli(e->remi(unit, headGroups), headsOfUnit);
+  };
+  nextUnit.shift = e->subi(firstHeadOf(next), firstHeadOf(whole));
+}
+
 /// An item takes its share of the units.
 void AttentionEmitter::emitItem(Value item) {
   Value tokens = e->size(0), sequences = e->size(2), items = e->size(3);
@@ -178,6 +215,10 @@ void AttentionEmitter::emitItem(Value item) {
     Value end =
         e->select(bySequence, e->select(isLast, tokens, sequenceBegin(next)),
                   tileBound(e->addi(index, 1)));
+    Value wholeSequences = arith::AndIOp::create(
+        *e, bySequence,
+        arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, parts, e->idx(1)));
+    findNextUnit(whole, e->select(wholeSequences, units, e->idx(0)));
     // What scratch has room for.
     maxTokens = e->select(bySequence, e->idx(std::max<int64_t>(split, 1)),
                           e->idx(tile));
@@ -264,8 +305,6 @@ void AttentionEmitter::emitRun(Value seq, Value first, Value end, Value part,
   };
   Value low = bound(part), high = bound(e->addi(part, 1));
   Value firstChunk = e->maxi(e->muli(low, kSpan), e->divi(run.low, kChunk));
-  run.lastChunk = e->mini(e->subi(e->muli(high, kSpan), e->idx(1)),
-                          e->divi(e->subi(run.count, e->idx(1)), kChunk));
   Value rows = e->muli(run.rows, numHeads);
   e->ifThen(e->less(low, high), [&] {
     forHeads(run.rows, [&] { emitQueries(run); });

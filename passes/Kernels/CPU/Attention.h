@@ -14,6 +14,8 @@
 // `attention_merge` puts such parts together. Slots are taken in aligned chunks
 // of 64: the chunk's keys are transposed and its values copied into scratch
 // once for all rows, then blocks of up to 6 rows are multiplied with them.
+// Where planes lie in blocks nothing is transposed, and what the product takes
+// as it is, or few rows take, is read from the plane.
 //
 // A row's result depends on its own slots alone (Milakov and Gimelshein, 2018;
 // Dao et al., 2022): within an aligned span of 256 slots it keeps a running
@@ -25,7 +27,7 @@
 #ifndef LLM_PASSES_KERNELS_CPU_ATTENTION_H
 #define LLM_PASSES_KERNELS_CPU_ATTENTION_H
 
-#include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/CPU/CachePlane.h"
 
 namespace mlir::llm {
 
@@ -50,19 +52,27 @@ private:
     Value firstCount; ///< slots that the first token sees
     Value low, count; ///< slots that some token sees: [low, count)
     Value lastLow;    ///< where the last token's window begins
-    Value lastChunk;  ///< the last one that the unit takes
+  };
+  /// Where the next unit begins to read, if it is another sequence's, or other
+  /// heads.
+  struct NextUnit {
+    Value exists; ///< i1
+    Value table, low, count, shift;
   };
   /// A chunk that a run is at: slots [first, last) of it are seen by some row.
   struct Chunk {
     Value start, first, last;
-    Value partial; ///< i1: not every row sees all of them
-    Value slots;   ///< where `slots` holds its physical slots
+    Value partial; ///< i1: not every row sees all of the chunk
+    Value hides;   ///< i1: not every row sees all of [first, last)
+    Value slots;   ///< where `slots` holds its physical slots, or blocks
     Value ahead;   ///< and those of the next chunk, to be fetched
+    Value shift;   ///< of its heads against the unit's
   };
 
   // Attention.cpp
   void declare();
   void emitItem(Value item);
+  void findNextUnit(Value whole, Value units);
   void emitTokens(Value start, Value end, Value part, Value parts);
   void emitRun(Value seq, Value first, Value end, Value part, Value parts);
   void emitQueries(const Run &run);
@@ -79,7 +89,9 @@ private:
   void emitSlots(const Run &run, const Chunk &chunk);
   void fetchAhead(const Chunk &chunk, Value plane, int64_t size, Value step,
                   int64_t steps);
+  Value widenCodes(Value wide);
   Value widenRaw(Value raw);
+  Value codesToPairs(Value raw);
   Value loadPlane(Value plane, Value at, int64_t count);
   Value loadPairs(Value plane, Value at, int64_t count);
   void loadScales(const Chunk &chunk);
@@ -90,20 +102,48 @@ private:
   /// [low, high) of the inner loop over the chunk's slots (or pairs of them).
   std::pair<Value, Value> valueRange(const Chunk &chunk);
 
+  // AttentionBlocks.cpp
+  void emitBlocks(const Run &run, const Chunk &chunk);
+  void loadBlockScales(const Chunk &chunk);
+  /// What keeps the first slot of a pair, or the second: the pair's bits.
+  TypedAttr keptSlot(bool second);
+  SmallVector<Value> toOperands(Value raw);
+  SmallVector<Value> keyLine(const Chunk &chunk, Value slot, Value k);
+  Value valuesAt(Value list, Value head, Value block, Value line, Value d);
+  SmallVector<Value> valueLine(const Chunk &chunk, Value block, Value line,
+                               Value d, int64_t count, Value mask);
+  void fetch(Value plane, Value at);
+  void fetchHead(const Chunk &chunk);
+  void widenKeys(const Chunk &chunk);
+  void widenValues(const Chunk &chunk);
+  Value emitNonFiniteLine(const Chunk &chunk);
+  SmallVector<Value> blockProduct(const Chunk &chunk, int64_t rows,
+                                  Value column, int64_t columns,
+                                  int64_t lastLanes, SmallVector<Value> acc);
+
   // AttentionTile.cpp
   void emitChunk(const Run &run, Value index);
   void emitHead(const Run &run, const Chunk &chunk);
+  void emitToken(const Run &run, const Chunk &chunk);
+  void emitTile(const Run &run, const Chunk &chunk);
   // `row` is one of the run; `at` is rowBase + row.
   void emitRows(const Run &run, const Chunk &chunk, int64_t rows, Value row);
-  void emitScores(int64_t rows, Value at);
+  void emitScores(const Chunk &chunk, int64_t rows, Value at);
   void emitMask(const Run &run, const Chunk &chunk, int64_t rows, Value row);
   void emitSoftmax(int64_t rows, Value at);
   void emitValues(const Chunk &chunk, int64_t rows, Value at);
   std::pair<Value, Value> rowRange(const Run &run, Value row);
+  /// The registers of column `column` at step `k`: `steps` of them, one after
+  /// the other.
+  using Lines = function_ref<SmallVector<Value>(Value k, int64_t column)>;
   SmallVector<Value> product(int64_t rows, Value a, Value aBase,
-                             int64_t aStride, Value b, Value bBase,
-                             int64_t bStride, int64_t columns, Value low,
-                             Value high, SmallVector<Value> acc);
+                             int64_t aStride, Lines lines, int64_t steps,
+                             int64_t columns, Value low, Value high,
+                             SmallVector<Value> acc);
+  SmallVector<Value> scratchProduct(int64_t rows, Value a, Value aBase,
+                                    int64_t aStride, Value b, Value bBase,
+                                    int64_t bStride, int64_t columns, Value low,
+                                    Value high, SmallVector<Value> acc);
 
   KernelBuilder &kernel;
   Emitter *e = nullptr;
@@ -117,6 +157,16 @@ private:
   bool pairs = false;
   /// The cache holds codes of 8 bits and a scale per slot and kv head.
   bool codes = false;
+  /// The planes lie in blocks.
+  bool blocked = false;
+  /// They hold what a product takes.
+  bool native = false;
+  BlockPlane keyBlocks{}, valueBlocks{}; ///< of elements
+  int64_t unit = 1;                      ///< elements of a block side by side
+  int64_t steps = 1;                     ///< of a product that they make
+  /// While rows are emitted: operands come from the planes; the next chunk's
+  /// are fetched.
+  bool fromPlanes = false, fetching = false;
   int64_t keySteps = 0;   ///< inner length of scores: elements, or pairs
   int64_t valueWidth = 0; ///< valueSize padded to whole registers
   int64_t columns = 0;    ///< registers of a register tile's row
@@ -125,13 +175,14 @@ private:
       partials;
   Value firstHead, numHeads; ///< kv heads of the unit
   Value maxTokens;           ///< of a run
-  Value isSplit;             ///< i1: spans go to `partials`
-  Value headIndex;           ///< of the head at hand, among the unit's
-  Value head;                ///< the kv head at hand
-  Value rowBase;             ///< where its rows begin in scratch
+  NextUnit nextUnit;
+  Value isSplit;   ///< i1: spans go to `partials`
+  Value headIndex; ///< of the head at hand, among the unit's
+  Value head;      ///< the kv head at hand
+  Value rowBase;   ///< where its rows begin in scratch
   // Scratch. Rows of a unit are at (rowBase + row) * stride.
-  Value tileQueries;            ///< [row][keySteps], scaled
-  Value slots;                  ///< [2][64] physical slots of two chunks
+  Value tileQueries; ///< [row][keySteps], scaled
+  Value slots;       ///< [2][64] physical slots of two chunks, or [2][4] blocks
   Value keyScales, valueScales; ///< [64] of the chunk's slots
   Value tileKeys;               ///< [keySteps][64]
   Value tileValues;             ///< [64 or 32 pairs][valueWidth]

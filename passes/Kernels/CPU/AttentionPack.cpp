@@ -10,113 +10,48 @@
 
 namespace mlir::llm {
 
-/// Columns of the square of `rows`: result i has element i of every row.
-/// 32- and 64-bit interleaving within 128-bit lanes, then lanes: each step is
-/// one instruction per register.
-static SmallVector<Value> transpose(Emitter &e, SmallVector<Value> rows) {
-  auto n = static_cast<int64_t>(rows.size());
-  auto shuffle = [&](Value a, Value b, function_ref<int64_t(int64_t)> from) {
-    SmallVector<int64_t> mask;
-    for (int64_t i = 0; i < n; ++i)
-      mask.push_back(from(i));
-    return Value(vector::ShuffleOp::create(e, a, b, mask));
-  };
-  // Interleaves units of `unit` lanes of a and b, from the lower (upper) half
-  // of every 128-bit lane.
-  auto interleave = [&](Value a, Value b, int64_t unit, bool upper) {
-    return shuffle(a, b, [&](int64_t i) {
-      int64_t lane = i / 4 * 4, piece = i % 4 / unit;
-      return piece % 2 * n + lane + (upper ? 2 : 0) + piece / 2 * unit +
-             i % unit;
-    });
-  };
-  SmallVector<Value> next(n);
-  for (int64_t i = 0; i < n; i += 4) {
-    Value ab = interleave(rows[i], rows[i + 1], 1, false),
-          abUpper = interleave(rows[i], rows[i + 1], 1, true),
-          cd = interleave(rows[i + 2], rows[i + 3], 1, false),
-          cdUpper = interleave(rows[i + 2], rows[i + 3], 1, true);
-    next[i] = interleave(ab, cd, 2, false);
-    next[i + 1] = interleave(ab, cd, 2, true);
-    next[i + 2] = interleave(abUpper, cdUpper, 2, false);
-    next[i + 3] = interleave(abUpper, cdUpper, 2, true);
-  }
-  // Now lane L of next[4 k + j] is column 4 L + j of rows 4 k to 4 k + 3: a
-  // transposition of lanes between the k's is left.
-  SmallVector<Value> result(n);
-  int64_t lanes = n / 4;
-  for (int64_t j = 0; j < 4; ++j) {
-    SmallVector<Value> quads;
-    for (int64_t k = 0; k < lanes; ++k)
-      quads.push_back(next[4 * k + j]);
-    // Picks lanes (a, b) of x, then (a, b) of y, for 4; for 2, a of both.
-    auto pick = [&](Value x, Value y, int64_t a, int64_t b) {
-      int64_t half = lanes / 2;
-      return shuffle(x, y, [&](int64_t i) {
-        int64_t lane = i / 4, within = lane % half;
-        return lane / half * n + (within ? b : a) * 4 + i % 4;
-      });
-    };
-    if (lanes == 2) {
-      result[j] = pick(quads[0], quads[1], 0, 0);
-      result[4 + j] = pick(quads[0], quads[1], 1, 1);
-      continue;
-    }
-    Value low0 = pick(quads[0], quads[1], 0, 1),
-          low1 = pick(quads[2], quads[3], 0, 1),
-          high0 = pick(quads[0], quads[1], 2, 3),
-          high1 = pick(quads[2], quads[3], 2, 3);
-    result[j] = pick(low0, low1, 0, 2);
-    result[4 + j] = pick(low0, low1, 1, 3);
-    result[8 + j] = pick(high0, high1, 0, 2);
-    result[12 + j] = pick(high0, high1, 1, 3);
-  }
-  return result;
-}
-
-/// `value` with zeros behind it, `count` lanes in all.
-static Value padTo(Emitter &e, Value value, int64_t count) {
-  auto type = cast<VectorType>(value.getType());
-  int64_t lanes = type.getDimSize(0);
-  if (lanes == count)
-    return value;
-  SmallVector<int64_t> mask;
-  for (int64_t i = 0; i < count; ++i)
-    mask.push_back(std::min(i, lanes));
-  Value zero = arith::ConstantOp::create(e, e.getZeroAttr(type));
-  return vector::ShuffleOp::create(e, value, zero, mask);
-}
-
-/// Elements as they are stored, as f32; codes without their scale.
-Value AttentionEmitter::widenRaw(Value raw) {
-  int64_t lanes = cast<VectorType>(raw.getType()).getDimSize(0);
+/// Codes, sign extended to 16 bits, as f32 without their scale.
+Value AttentionEmitter::widenCodes(Value wide) {
+  int64_t lanes = cast<VectorType>(wide.getType()).getDimSize(0);
   auto words = VectorType::get({lanes}, e->getI32Type());
-  auto halves = VectorType::get({lanes}, e->getIntegerType(16));
   auto asHalf = [&](Value bits) {
     return e->widen(arith::BitcastOp::create(
         *e, VectorType::get({lanes}, e->getF16Type()), bits));
   };
   auto constant = [&](int64_t value) { return e->splatInt(value, lanes, 16); };
-  if (cacheType.isF32())
-    return raw;
   if (cacheType.isInteger(8))
     return arith::SIToFPOp::create(*e, e->f32Vec(lanes),
-                                   arith::ExtSIOp::create(*e, words, raw));
+                                   arith::ExtSIOp::create(*e, words, wide));
   if (isa<Float8E5M2Type>(cacheType))
     // The upper half of an f16.
-    return asHalf(arith::ShLIOp::create(
-        *e, arith::ExtUIOp::create(*e, halves, raw), constant(8)));
-  if (isa<Float8E4M3FNType>(cacheType)) {
-    // An f16 with another bias: 2^-8 of the value, which the scale makes up
-    // for. NaN is not one here; beside it is a scale that is not finite.
-    Value wide = arith::ExtSIOp::create(*e, halves, raw);
-    Value sign = arith::AndIOp::create(*e, wide, constant(0x8000));
-    Value rest = arith::ShLIOp::create(
-        *e, arith::AndIOp::create(*e, wide, constant(0x7f)), constant(7));
-    return asHalf(arith::OrIOp::create(*e, sign, rest));
-  }
+    return asHalf(arith::ShLIOp::create(*e, wide, constant(8)));
+  // An f16 with another bias: 2^-8 of the value, which the scale makes up
+  // for. NaN is not one here; beside it is a scale that is not finite.
+  Value sign = arith::AndIOp::create(*e, wide, constant(0x8000));
+  Value rest = arith::ShLIOp::create(
+      *e, arith::AndIOp::create(*e, wide, constant(0x7f)), constant(7));
+  return asHalf(arith::OrIOp::create(*e, sign, rest));
+}
+
+/// Elements as they are stored, as f32; codes without their scale.
+Value AttentionEmitter::widenRaw(Value raw) {
+  int64_t lanes = cast<VectorType>(raw.getType()).getDimSize(0);
+  if (cacheType.isF32())
+    return raw;
+  if (codes)
+    return widenCodes(arith::ExtSIOp::create(
+        *e, VectorType::get({lanes}, e->getIntegerType(16)), raw));
   return e->widen(
       arith::BitcastOp::create(*e, VectorType::get({lanes}, cacheType), raw));
+}
+
+/// 2 * width codes as bf16, which every one of them is.
+Value AttentionEmitter::codesToPairs(Value raw) {
+  Value low = widenRaw(e->lanesOf(raw, 0, width)),
+        high = widenRaw(e->lanesOf(raw, width, width));
+  return e->intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
+                      VectorType::get({2 * width}, e->getBF16Type()),
+                      {high, low});
 }
 
 /// `count` elements of a plane as `width` f32 lanes, zeros behind them.
@@ -129,18 +64,14 @@ Value AttentionEmitter::loadPairs(Value plane, Value at, int64_t count) {
   Value raw = padTo(*e, e->loadRaw(plane, at, count), 2 * width);
   if (!codes)
     return raw;
-  // Every code is a bf16.
-  Value low = widenRaw(e->lanesOf(raw, 0, width)),
-        high = widenRaw(e->lanesOf(raw, width, width));
-  Value packed =
-      e->intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
-                   VectorType::get({2 * width}, e->getBF16Type()), {high, low});
-  return vector::BitCastOp::create(
-      *e, VectorType::get({2 * width}, e->getIntegerType(16)), packed);
+  return e->bitcast(codesToPairs(raw),
+                    VectorType::get({2 * width}, e->getIntegerType(16)));
 }
 
 /// Copies the scales of the chunk's slots for the kv head at hand.
 void AttentionEmitter::loadScales(const Chunk &chunk) {
+  if (blocked)
+    return loadBlockScales(chunk);
   float factor = isa<Float8E4M3FNType>(cacheType) ? 256 : 1;
   e->loop(e->idx(0), e->idx(kChunk), 1, [&](Value j) {
     Value slot = e->load(slots, e->addi(chunk.slots, j));
@@ -151,17 +82,6 @@ void AttentionEmitter::loadScales(const Chunk &chunk) {
   });
 }
 
-/// Calls `body(offset, lanes)` for the parts of `dim` elements, `step` at a
-/// time, then what is left.
-static void forParts(Emitter &e, int64_t dim, int64_t step,
-                     function_ref<void(Value, int64_t)> body) {
-  int64_t full = dim / step * step;
-  if (full)
-    e.loop(e.idx(0), e.idx(full), step, [&](Value d) { body(d, step); });
-  if (dim != full)
-    body(e.idx(full), dim - full);
-}
-
 AttentionEmitter::Chunk AttentionEmitter::chunkAt(const Run &run, Value index) {
   Chunk chunk;
   chunk.start = e->muli(index, kChunk);
@@ -170,8 +90,11 @@ AttentionEmitter::Chunk AttentionEmitter::chunkAt(const Run &run, Value index) {
   chunk.last = e->mini(end, run.count);
   chunk.partial = arith::OrIOp::create(*e, e->less(run.firstCount, end),
                                        e->less(chunk.start, run.lastLow));
-  chunk.slots = e->muli(e->remi(index, 2), kChunk);
-  chunk.ahead = e->subi(e->idx(kChunk), chunk.slots);
+  chunk.hides = arith::OrIOp::create(*e, e->less(run.firstCount, chunk.last),
+                                     e->less(chunk.first, run.lastLow));
+  int64_t entries = blocked ? kChunk / kSlotBlock : kChunk;
+  chunk.slots = e->muli(e->remi(index, 2), entries);
+  chunk.ahead = e->subi(e->idx(entries), chunk.slots);
   return chunk;
 }
 
@@ -188,7 +111,8 @@ void AttentionEmitter::fetchAhead(const Chunk &chunk, Value plane, int64_t size,
   int64_t line = 64 * 8 / cacheType.getIntOrFloatBitWidth();
   e->loop(bound(index), bound(e->addi(index, 1)), 1, [&](Value j) {
     Value slot = e->load(slots, e->addi(chunk.ahead, j));
-    Value from = e->muli(e->addi(e->muli(slot, kvHeads), firstHead), size);
+    Value heads = e->addi(firstHead, chunk.shift);
+    Value from = e->muli(e->addi(e->muli(slot, kvHeads), heads), size);
     e->loop(e->idx(0), e->muli(numHeads, size), line, [&](Value d) {
       memref::PrefetchOp::create(*e, plane, ValueRange{e->addi(from, d)},
                                  /*isWrite=*/false, /*localityHint=*/2,
@@ -200,6 +124,8 @@ void AttentionEmitter::fetchAhead(const Chunk &chunk, Value plane, int64_t size,
 /// Fills the chunk's part of `slots`. A slot that no row sees may not exist: it
 /// becomes the nearest one that is seen.
 void AttentionEmitter::emitSlots(const Run &run, const Chunk &chunk) {
+  if (blocked)
+    return emitBlocks(run, chunk);
   // Units of slots that lie in one page.
   int64_t unit = pageSize ? std::gcd(pageSize, kChunk) : kChunk;
   Value lastSlot = e->subi(chunk.last, e->idx(1));
@@ -221,11 +147,25 @@ void AttentionEmitter::emitSlots(const Run &run, const Chunk &chunk) {
   });
 }
 
-/// Transposes the keys of the blocks of `width` slots that hold a seen one.
+/// Transposes the keys of the blocks of `width` slots that hold a seen one. The
+/// others become zero: what scratch held before could be denormal, and slow.
 void AttentionEmitter::packKeys(const Chunk &chunk) {
   Value firstBlock = e->divi(e->subi(chunk.first, chunk.start), width);
   Value lastBlock =
       e->divi(e->addi(e->subi(chunk.last, chunk.start), width - 1), width);
+  Value zero = arith::ConstantOp::create(
+      *e, e->getZeroAttr(VectorType::get(
+              {width}, cast<MemRefType>(tileKeys.getType()).getElementType())));
+  auto clear = [&](Value low, Value high) {
+    e->loop(low, high, 1, [&](Value block) {
+      e->loop(e->idx(0), e->idx(keySteps), 1, [&](Value k) {
+        Value to = e->addi(e->muli(k, kChunk), e->muli(block, width));
+        vector::StoreOp::create(*e, zero, tileKeys, ValueRange{to});
+      });
+    });
+  };
+  clear(e->idx(0), firstBlock);
+  clear(lastBlock, e->idx(kChunk / width));
   // Elements of a step of the inner loop over `keySteps`.
   int64_t unit = pairs ? 2 : 1;
   int64_t parts = (size + width * unit - 1) / (width * unit);

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Attention.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
@@ -15,43 +14,51 @@
 namespace mlir::llm {
 
 /// acc [row * columns + column] plus the products of rows of `a` (elements or
-/// pairs, aBase + row * aStride + k) and lines of `b` (bBase + k * bStride) for
-/// k in [low, high), in ascending order.
+/// pairs, aBase + row * aStride + k * steps + step) and `lines` for k in [low,
+/// high), in ascending order.
 SmallVector<Value> AttentionEmitter::product(int64_t rows, Value a, Value aBase,
-                                             int64_t aStride, Value b,
-                                             Value bBase, int64_t bStride,
-                                             int64_t columns, Value low,
-                                             Value high,
+                                             int64_t aStride, Lines lines,
+                                             int64_t steps, int64_t columns,
+                                             Value low, Value high,
                                              SmallVector<Value> acc) {
   auto f32s = e->f32Vec(width);
   auto halves = VectorType::get({2 * width}, e->getBF16Type());
   return e->loop(low, high, 1, acc, [&](Value k, ValueRange sums) {
-    Value line = e->addi(bBase, e->muli(k, bStride));
-    SmallVector<Value> right, next;
-    for (int64_t j = 0; j < columns; ++j) {
-      Value x = e->loadRaw(b, e->addi(line, j * width), width);
-      right.push_back(pairs ? vector::BitCastOp::create(*e, halves, x) : x);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      Value x = e->broadcast(
-          e->load(a, e->addi(e->addi(aBase, r * aStride), k)), width);
-      if (pairs)
-        x = vector::BitCastOp::create(*e, halves, x);
-      for (int64_t j = 0; j < columns; ++j) {
-        Value sum = sums[r * columns + j];
+    SmallVector<SmallVector<Value>> right;
+    for (int64_t j = 0; j < columns; ++j)
+      right.push_back(lines(k, j));
+    SmallVector<Value> next(sums);
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t r = 0; r < rows; ++r) {
+        Value at =
+            e->addi(e->addi(aBase, r * aStride + step), e->muli(k, steps));
+        Value x = e->broadcast(e->load(a, at), width);
         if (pairs)
-          next.push_back(
-              LLVM::CallIntrinsicOp::create(
-                  *e, f32s,
-                  e->getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-                  ValueRange{sum, x, right[j]})
-                  .getResult(0));
-        else
-          next.push_back(e->fma(x, right[j], sum));
+          x = e->bitcast(x, halves);
+        for (int64_t j = 0; j < columns; ++j) {
+          Value &sum = next[r * columns + j];
+          Value line = right[j][step];
+          sum = pairs ? e->intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", f32s,
+                                     {sum, x, e->bitcast(line, halves)})
+                      : e->fma(x, line, sum);
+        }
       }
-    }
     return next;
   });
+}
+
+/// The same with lines of scratch: bBase + k * bStride.
+SmallVector<Value>
+AttentionEmitter::scratchProduct(int64_t rows, Value a, Value aBase,
+                                 int64_t aStride, Value b, Value bBase,
+                                 int64_t bStride, int64_t columns, Value low,
+                                 Value high, SmallVector<Value> acc) {
+  auto lines = [&](Value k, int64_t j) -> SmallVector<Value> {
+    Value line = e->addi(bBase, e->muli(k, bStride));
+    return {e->loadRaw(b, e->addi(line, j * width), width)};
+  };
+  return product(rows, a, aBase, aStride, lines, 1, columns, low, high,
+                 std::move(acc));
 }
 
 /// [low, count) of the slots that a row sees.
@@ -64,26 +71,70 @@ std::pair<Value, Value> AttentionEmitter::rowRange(const Run &run, Value row) {
 
 void AttentionEmitter::emitChunk(const Run &run, Value index) {
   Chunk chunk = chunkAt(run, index);
-  // The one behind the last is the last again.
-  Chunk next = chunkAt(run, e->mini(e->addi(index, 1), run.lastChunk));
+  // Behind the last one of the sequence is the next unit's, or itself again.
+  Value last = e->divi(e->subi(run.count, e->idx(1)), kChunk);
+  Value leaves = arith::AndIOp::create(
+      *e, nextUnit.exists,
+      arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, index, last));
+  Run other = run;
+  other.table = e->select(leaves, nextUnit.table, run.table);
+  other.low = e->select(leaves, nextUnit.low, run.low);
+  other.count = e->select(leaves, nextUnit.count, run.count);
+  Chunk next = chunkAt(other, e->select(leaves, e->divi(nextUnit.low, kChunk),
+                                        e->mini(e->addi(index, 1), last)));
   next.slots = chunk.ahead;
-  emitSlots(run, next);
+  chunk.shift = e->select(leaves, nextUnit.shift, e->idx(0));
+  emitSlots(other, next);
   forHeads(run.rows, [&] { emitHead(run, chunk); });
 }
 
 void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
-  packKeys(chunk);
-  packValues(chunk);
   if (codes)
     loadScales(chunk);
+  if (!blocked || group > 2 * kRows)
+    return emitTile(run, chunk);
+  Value isToken = arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, run.rows,
+                                        e->idx(group));
+  e->ifElse(
+      isToken, [&] { emitToken(run, chunk); }, [&] { emitTile(run, chunk); });
+}
+
+/// The rows of one token, from planes in blocks.
+void AttentionEmitter::emitToken(const Run &run, const Chunk &chunk) {
+  fromPlanes = true;
+  int64_t tiles = (group + kRows - 1) / kRows,
+          rows = (group + tiles - 1) / tiles;
+  for (int64_t row = 0; row < group; row += rows) {
+    fetching = row == 0;
+    emitRows(run, chunk, std::min(rows, group - row), e->idx(row));
+  }
+  fromPlanes = fetching = false;
+}
+
+void AttentionEmitter::emitTile(const Run &run, const Chunk &chunk) {
+  fromPlanes = blocked && native;
+  auto packChunkValues = [&](const Chunk &part) {
+    if (!blocked)
+      packValues(part);
+    else if (!native)
+      widenValues(part);
+  };
+  if (fromPlanes)
+    fetchHead(chunk);
+  else if (blocked)
+    widenKeys(chunk);
+  else
+    packKeys(chunk);
+  packChunkValues(chunk);
   // The weight zero of a slot that a row does not see hides everything but an
   // infinity or a NaN: then rows are taken one by one.
-  auto isBad = scf::IfOp::create(*e, TypeRange{e->getI1Type()}, chunk.partial,
+  auto isBad = scf::IfOp::create(*e, TypeRange{e->getI1Type()}, chunk.hides,
                                  /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(*e);
     e->setInsertionPointToEnd(isBad.thenBlock());
-    scf::YieldOp::create(*e, emitNonFinite(chunk));
+    scf::YieldOp::create(*e, fromPlanes ? emitNonFiniteLine(chunk)
+                                        : emitNonFinite(chunk));
     e->setInsertionPointToEnd(isBad.elseBlock());
     Value no = arith::ConstantOp::create(*e, e->getBoolAttr(false));
     scf::YieldOp::create(*e, no);
@@ -97,7 +148,7 @@ void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
           own.first = e->maxi(chunk.first, low);
           own.last = e->mini(chunk.last, count);
           e->ifThen(e->less(own.first, own.last), [&] {
-            packValues(own);
+            packChunkValues(own);
             emitRows(run, own, 1, row);
           });
         });
@@ -117,23 +168,32 @@ void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
           done = end;
         }
       });
+  fromPlanes = false;
 }
 
 void AttentionEmitter::emitRows(const Run &run, const Chunk &chunk,
                                 int64_t rows, Value row) {
   Value at = e->addi(rowBase, row);
-  emitScores(rows, at);
+  emitScores(chunk, rows, at);
   e->ifThen(chunk.partial, [&] { emitMask(run, chunk, rows, row); });
   emitSoftmax(rows, at);
   emitValues(chunk, rows, at);
 }
 
-void AttentionEmitter::emitScores(int64_t rows, Value at) {
+void AttentionEmitter::emitScores(const Chunk &chunk, int64_t rows, Value at) {
   Value q = e->muli(at, keySteps);
   e->loop(e->idx(0), e->idx(kChunk), columns * width, [&](Value column) {
     SmallVector<Value> acc(rows * columns, e->splat(0, width));
-    acc = product(rows, tileQueries, q, keySteps, tileKeys, column, kChunk,
-                  columns, e->idx(0), e->idx(keySteps), acc);
+    if (fromPlanes)
+      acc = product(
+          rows, tileQueries, q, keySteps,
+          [&](Value k, int64_t j) {
+            return keyLine(chunk, e->addi(column, j * width), k);
+          },
+          steps, columns, e->idx(0), e->idx(size / unit), acc);
+    else
+      acc = scratchProduct(rows, tileQueries, q, keySteps, tileKeys, column,
+                           kChunk, columns, e->idx(0), e->idx(keySteps), acc);
     for (auto [i, score] : llvm::enumerate(acc)) {
       auto r = static_cast<int64_t>(i) / columns,
            j = static_cast<int64_t>(i) % columns;
@@ -222,12 +282,8 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
       auto halves = VectorType::get({2 * width}, e->getBF16Type());
       auto words = VectorType::get({width}, e->getI32Type());
       for (int64_t i = 0; i < kChunk / width; i += 2) {
-        Value packed =
-            LLVM::CallIntrinsicOp::create(
-                *e, halves,
-                e->getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
-                ValueRange{powers[i + 1], powers[i]})
-                .getResult(0);
+        Value packed = e->intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
+                                    halves, {powers[i + 1], powers[i]});
         vector::StoreOp::create(
             *e, vector::BitCastOp::create(*e, words, packed), weights,
             ValueRange{e->addi(to, i / 2 * width)});
@@ -249,7 +305,7 @@ void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value at) {
   auto [low, high] = valueRange(chunk);
   int64_t stride = pairs ? kChunk / 2 : kChunk;
   Value base = e->muli(at, valueWidth);
-  auto pass = [&](Value column, int64_t count) {
+  auto pass = [&](Value column, int64_t count, int64_t lastLanes) {
     SmallVector<Value> acc;
     auto place = [&](int64_t r, int64_t j) {
       return e->addi(e->addi(base, column), r * valueWidth + j * width);
@@ -260,18 +316,22 @@ void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value at) {
         acc.push_back(
             e->mul(e->loadVec(spanOutputs, place(r, j), width), factor));
     }
-    acc = product(rows, weights, e->idx(0), stride, tileValues, column,
-                  valueWidth, count, low, high, acc);
+    acc = fromPlanes
+              ? blockProduct(chunk, rows, column, count, lastLanes, acc)
+              : scratchProduct(rows, weights, e->idx(0), stride, tileValues,
+                               column, valueWidth, count, low, high, acc);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < count; ++j)
         e->storeVec(acc[r * count + j], spanOutputs, place(r, j));
   };
-  int64_t step = columns * width, full = valueWidth / step * step;
+  // Only the last register may be short.
+  int64_t step = columns * width, full = valueSize / step * step;
   if (full)
     e->loop(e->idx(0), e->idx(full), step,
-            [&](Value column) { pass(column, columns); });
-  if (valueWidth != full)
-    pass(e->idx(full), (valueWidth - full) / width);
+            [&](Value column) { pass(column, columns, width); });
+  if (valueSize != full)
+    pass(e->idx(full), (valueWidth - full) / width,
+         width - (valueWidth - valueSize));
 }
 
 } // namespace mlir::llm

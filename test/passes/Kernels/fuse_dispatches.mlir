@@ -49,6 +49,49 @@ rt.program @p target "cpu" symbols ["T"] {
 // CHECK: rt.dispatch @cast {{.*}}reads(%[[KEPT]]
 // CHECK: rt.dispatch @add {{.*}}reads(%[[KEPT]], %[[SUM]]
 
+// Keys are rotated as they are stored, unless their rows have another reader,
+// or are written over before that.
+rt.program @rotate target "cpu" symbols ["T", "C"] {
+  rt.kernel @rope family "rope" params {heads = 2 : i64, interleaved = false, positions = 16 : i64, rotary_dim = 8 : i64, size = 8 : i64} { }
+  rt.kernel @keys family "kv_append" params {cache_type = bf16, heads = 2 : i64, plane = "key_blocks", width = 16 : i64} { }
+  rt.kernel @rows family "kv_append" params {cache_type = f32, width = 16 : i64} { }
+  rt.kernel @silu family "elementwise" params {ops = ["in0", "silu"], width = 16 : i64} { }
+  %x = rt.buffer io "x" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  %slot = rt.buffer io "slot.0" [#rt.expr<T>] : !rt.buffer<i32>
+  %seq = rt.buffer io "seq" [#rt.expr<T>] : !rt.buffer<i32>
+  %position = rt.buffer io "position" [#rt.expr<T>] : !rt.buffer<i32>
+  %cos = rt.buffer constant "cos" [#rt.expr<64>] : !rt.buffer<f32>
+  %sin = rt.buffer constant "sin" [#rt.expr<64>] : !rt.buffer<f32>
+  %k = rt.buffer state "cache.0.0.k" [#rt.expr<C * 16>] {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : !rt.buffer<bf16>
+  %k1 = rt.buffer state "cache.0.1.k" [#rt.expr<C * 16>] {group = 0 : i64, layer = 1 : i64, plane = 0 : i64} : !rt.buffer<f32>
+  %rows0 = rt.buffer transient "" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  %rows1 = rt.buffer transient "" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  %rows2 = rt.buffer transient "" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  %rows3 = rt.buffer transient "" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  %out = rt.buffer io "out" [#rt.expr<T * 16>] : !rt.buffer<f32>
+  rt.dispatch @rope grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %position, %cos, %sin : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%rows0 : !rt.buffer<f32>)
+  rt.dispatch @keys grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows0, %slot, %seq : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<i32>) writes(%k : !rt.buffer<bf16>)
+  rt.dispatch @rope grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %position, %cos, %sin : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%rows1 : !rt.buffer<f32>)
+  rt.dispatch @rows grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows1, %slot, %seq : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<i32>) writes(%k1 : !rt.buffer<f32>)
+  rt.dispatch @rope grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x, %position, %cos, %sin : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%rows2 : !rt.buffer<f32>)
+  rt.dispatch @rows grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows2, %slot, %seq : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<i32>) writes(%k1 : !rt.buffer<f32>)
+  rt.dispatch @silu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows2 : !rt.buffer<f32>) writes(%out : !rt.buffer<f32>)
+  rt.dispatch @rope grid #rt.expr<T> sizes [#rt.expr<T>] reads(%out, %position, %cos, %sin : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<f32>, !rt.buffer<f32>) writes(%rows3 : !rt.buffer<f32>)
+  rt.dispatch @silu grid #rt.expr<T> sizes [#rt.expr<T>] reads(%x : !rt.buffer<f32>) writes(%out : !rt.buffer<f32>)
+  rt.dispatch @rows grid #rt.expr<T> sizes [#rt.expr<T>] reads(%rows3, %slot, %seq : !rt.buffer<f32>, !rt.buffer<i32>, !rt.buffer<i32>) writes(%k1 : !rt.buffer<f32>)
+}
+// CHECK-LABEL: rt.program @rotate
+// CHECK-DAG: rt.kernel @[[KEYS:keys_.*]] family "kv_append" params {cache_type = bf16, heads = 2 : i64, interleaved = false, plane = "key_blocks", positions = 16 : i64, rotary_dim = 8 : i64, width = 16 : i64}
+// CHECK-DAG: rt.kernel @[[ROWS:rows_.*]] family "kv_append" params {cache_type = f32, heads = 2 : i64, interleaved = false, positions = 16 : i64, rotary_dim = 8 : i64, width = 16 : i64}
+// CHECK: rt.dispatch @[[KEYS]] {{.*}}reads(%[[X:[^,]*]], %[[SLOT:[^,]*]], %[[SEQ:[^,]*]], %[[POSITION:[^,]*]], %[[COS:[^,]*]], %[[SIN:[^ ]*]] :
+// CHECK-NEXT: rt.dispatch @[[ROWS]] {{.*}}reads(%[[X]], %[[SLOT]], %[[SEQ]], %[[POSITION]], %[[COS]], %[[SIN]] :
+// CHECK-NEXT: rt.dispatch @rope {{.*}} writes(%[[TWICE:[^ ]*]] :
+// CHECK-NEXT: rt.dispatch @rows {{.*}}reads(%[[TWICE]], %[[SLOT]], %[[SEQ]] :
+// CHECK-NEXT: rt.dispatch @silu
+// CHECK-NEXT: rt.dispatch @rope
+// CHECK-NEXT: rt.dispatch @silu
+// CHECK-NEXT: rt.dispatch @rows
+
 // A gated product: both linears, the chain and the conversion are one dispatch,
 // whose items are the outputs that share a scale. Then a product with a bias and
 // its activation; the other reader of %z keeps it apart from the gate below.

@@ -260,6 +260,60 @@ rt.program @p target "cpu" symbols ["T"] {
 
 // -----
 
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{planes are 'rows' or 'blocks', not "columns"}}
+  rt.kernel @k family "attention" params {heads = 2 : i64, kv_heads = 2 : i64, size = 8 : i64,
+    value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, planes = "columns", scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, head_groups = 1 : i64, split = 0 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{pages of 24 slots are not whole blocks of 16}}
+  rt.kernel @k family "attention" params {heads = 2 : i64, kv_heads = 2 : i64, size = 8 : i64,
+    value_size = 8 : i64, window = 0 : i64, page_size = 24 : i64, planes = "blocks", scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = f32, tile = 4 : i64, head_groups = 1 : i64, split = 0 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{keys of 7 elements do not make pairs in blocks}}
+  rt.kernel @k family "attention" params {heads = 2 : i64, kv_heads = 2 : i64, size = 7 : i64,
+    value_size = 8 : i64, window = 0 : i64, page_size = 16 : i64, planes = "blocks", scale = 1.0 : f64,
+    softcap = 0.0 : f64, cache_type = bf16, tile = 4 : i64, head_groups = 1 : i64, split = 0 : i64} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{plane is 'rows', 'key_blocks' or 'value_blocks', not "keys"}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, cache_type = f32, plane = "keys"} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{keys of 7 elements do not make pairs in blocks}}
+  rt.kernel @k family "kv_append" params {width = 14 : i64, heads = 2 : i64, cache_type = i8, plane = "key_blocks"} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{rotary_dim 8 is not an even part of size 4}}
+  rt.kernel @k family "kv_append" params {width = 8 : i64, heads = 2 : i64, cache_type = f32, rotary_dim = 8 : i64, positions = 9 : i64} {
+  }
+}
+
+// -----
+
 // expected-error @below {{is called @cpu, the name of a CPU code module}}
 func.func private @cpu()
 rt.program @p target "cpu" symbols ["T"] {

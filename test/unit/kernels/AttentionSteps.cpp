@@ -18,11 +18,35 @@ std::ostream &operator<<(std::ostream &os, const AttentionShape &shape) {
   return os << shape.heads << "/" << shape.kvHeads << " heads of " << shape.size
             << " and " << shape.valueSize << ", window " << shape.window
             << ", softcap " << shape.softcap << ", " << shape.cacheType
-            << ", tiles of " << shape.tile;
+            << ", tiles of " << shape.tile << (shape.rows ? ", rows" : "");
 }
 
 static int elementBytes(const std::string &type) {
   return type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
+}
+
+size_t PlaneIndex::key(int slot, int head, int d) const {
+  size_t row = static_cast<size_t>(slot) * heads + head;
+  if (!blocks)
+    return row * size + d;
+  size_t block = static_cast<size_t>(slot / 16) * heads + head;
+  return ((block * (size / unit) + d / unit) * 16 + slot % 16) * unit +
+         d % unit;
+}
+
+size_t PlaneIndex::value(int slot, int head, int d) const {
+  size_t row = static_cast<size_t>(slot) * heads + head;
+  if (!blocks)
+    return row * size + d;
+  size_t block = static_cast<size_t>(slot / 16) * heads + head;
+  return ((block * (16 / unit) + slot % 16 / unit) * size + d) * unit +
+         slot % unit;
+}
+
+size_t PlaneIndex::scale(int slot, int head) const {
+  if (!blocks)
+    return static_cast<size_t>(slot) * heads + head;
+  return (static_cast<size_t>(slot / 16) * heads + head) * 16 + slot % 16;
 }
 
 float storeHead(const std::string &type, const float *values, int count,
@@ -134,6 +158,10 @@ Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
   table.assign(sequences.size() * width, -1);
   begin.push_back(0);
   int nextPage = 0, nextSlot = 0;
+  bool blocks = shape.inBlocks(pageSize);
+  PlaneIndex keyAt(shape.cacheType, shape.kvHeads, shape.size, blocks),
+      valueAt(shape.cacheType, shape.kvHeads, shape.valueSize, blocks);
+  std::vector<uint8_t> stored(4 * std::max(shape.size, shape.valueSize));
   for (size_t i = 0; i < sequences.size(); ++i) {
     const Sequence &s = sequences[i];
     for (int j = 0; j < s.length; ++j) {
@@ -148,13 +176,19 @@ Step::Step(const AttentionShape &shape, const std::vector<Sequence> &sequences,
         slot = nextSlot + j;
       }
       for (int h = 0; h < shape.kvHeads; ++h) {
-        size_t row = static_cast<size_t>(slot) * shape.kvHeads + h;
         int from = j * shape.kvHeads + h;
-        keyScales[row] = storeHead(shape.cacheType, &s.keys[from * shape.size],
-                                   shape.size, &keys[row * shape.size * bytes]);
-        valueScales[row] =
+        keyScales[keyAt.scale(slot, h)] =
+            storeHead(shape.cacheType, &s.keys[from * shape.size], shape.size,
+                      stored.data());
+        for (int d = 0; d < shape.size; ++d)
+          std::memcpy(&keys[keyAt.key(slot, h, d) * bytes], &stored[d * bytes],
+                      bytes);
+        valueScales[valueAt.scale(slot, h)] =
             storeHead(shape.cacheType, &s.values[from * shape.valueSize],
-                      shape.valueSize, &values[row * shape.valueSize * bytes]);
+                      shape.valueSize, stored.data());
+        for (int d = 0; d < shape.valueSize; ++d)
+          std::memcpy(&values[valueAt.value(slot, h, d) * bytes],
+                      &stored[d * bytes], bytes);
       }
     }
     nextSlot += s.length;
@@ -176,7 +210,8 @@ static std::string params(const AttentionShape &shape, int pageSize) {
          integer("split", shape.split) + integer("window", shape.window) +
          integer("page_size", pageSize) +
          "scale = 0.3 : f64, softcap = " + std::to_string(shape.softcap) +
-         " : f64, cache_type = " + shape.cacheType + "}";
+         " : f64, cache_type = " + shape.cacheType +
+         (shape.inBlocks(pageSize) ? ", planes = \"blocks\"}" : "}");
 }
 
 Attention::Attention(const AttentionShape &shape, int pageSize,

@@ -17,7 +17,12 @@ struct AttentionShape {
   float softcap = 0;
   const char *cacheType = "f32";
   int tile = 4, minTiles = 2, headGroups = 1, split = 0;
+  bool rows = false; ///< planes in rows, whatever the pages
 
+  /// Whether planes lie in blocks of 16 slots.
+  bool inBlocks(int pageSize) const {
+    return !rows && pageSize && pageSize % 16 == 0 && size % 2 == 0;
+  }
   int queryWidth() const { return heads * size; }
   int outWidth() const { return heads * valueSize; }
 };
@@ -45,6 +50,19 @@ struct Step {
   std::vector<int32_t> seq, begin, length, table;
   Buffer<uint8_t> keys, values;
   Buffer<float> keyScales, valueScales;
+};
+
+/// Where an element of a plane is, and a head's scale: in rows, or in blocks.
+struct PlaneIndex {
+  int heads, size;
+  bool blocks;
+  int unit; ///< elements side by side in a block
+  PlaneIndex(const std::string &type, int heads, int size, bool blocks)
+      : heads(heads), size(size), blocks(blocks),
+        unit(type == "f32" || type == "f16" ? 1 : 2) {}
+  size_t key(int slot, int head, int d) const;
+  size_t value(int slot, int head, int d) const;
+  size_t scale(int slot, int head) const;
 };
 
 /// `values`, elements of one head, as the cache holds them. Codes are scaled so

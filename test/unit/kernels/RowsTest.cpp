@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "test/unit/kernels/Harness.h"
+#include "test/unit/kernels/AttentionSteps.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -186,6 +186,133 @@ TEST(Rows, AppendQuantized) {
             }
           }
       }
+}
+
+/// A plane in blocks from a step with whole blocks, parts of some, and padding
+/// in between, against the same rows in a plane of rows. With `rotary`, keys
+/// are rotated first.
+static void checkAppendBlocks(const std::string &cpu, const std::string &type,
+                              int heads, int size, bool isKey, int rotary,
+                              bool interleaved) {
+  int width = heads * size, half = rotary / 2;
+  constexpr int kSlots = 96, kPositions = 50;
+  std::string common = "{" + text("width", width) + text("heads", heads);
+  CompiledKernel rows("kv_append", common + "cache_type = " + type + "}", cpu);
+  std::string rotation = text("rotary_dim", rotary) +
+                         text("positions", kPositions) +
+                         "interleaved = " + (interleaved ? "true" : "false");
+  if (rotary)
+    common += rotation + ", ";
+  CompiledKernel blocks("kv_append",
+                        common + "plane = \"" +
+                            (isKey ? "key_blocks" : "value_blocks") +
+                            "\", cache_type = " + type + "}",
+                        cpu);
+  // A whole block, the end of one, a start, one broken by padding, one token
+  // of a block, and a whole one again.
+  std::vector<int32_t> slot, seq;
+  auto add = [&](int first, int count, int sequence) {
+    for (int i = 0; i < count; ++i) {
+      slot.push_back(sequence < 0 ? 1 << 30 : first + i);
+      seq.push_back(sequence);
+    }
+  };
+  add(32, 16, 0);
+  add(27, 5, 1);
+  add(0, 7, 1);
+  add(64, 8, 2);
+  add(0, 1, -1);
+  add(72, 7, 2);
+  add(93, 1, 3);
+  add(48, 16, 3);
+  add(80, 5, 3);
+  int tokens = static_cast<int>(slot.size());
+  Buffer<float> x = randomFloats(tokens * width, 1, 100);
+  x[3] = INFINITY;
+  x[width + 1] = NAN;
+  x[2 * width] = 1e-41f;
+  Buffer<int32_t> slots = bufferOf(slot), seqs = bufferOf(seq),
+                  position(tokens, 7);
+  Buffer<float> cos = randomFloats(kPositions * half, 2),
+                sin = randomFloats(kPositions * half, 3), rotated = x;
+  for (int t = 0; t < tokens; ++t)
+    position[t] = t % kPositions;
+  if (rotary) {
+    CompiledKernel rope(
+        "rope",
+        "{" + text("heads", heads) + text("size", size) + rotation + "}", cpu);
+    rope.call(
+        tokens,
+        {x.data(), position.data(), cos.data(), sin.data(), rotated.data()},
+        {tokens}, 0, tokens);
+  }
+  int bytes = type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
+  Buffer<uint8_t> want(kSlots * width * bytes, 0x55), got = want;
+  Buffer<float> wantScales(kSlots * heads, -77), gotScales = wantScales;
+  std::vector<const void *> in{rotated.data(), slots.data(), seqs.data(),
+                               want.data()};
+  if (bytes == 1)
+    in.push_back(wantScales.data());
+  rows.call(tokens, in, {tokens}, 0, tokens);
+  in = {x.data(), slots.data(), seqs.data()};
+  if (rotary)
+    in.insert(in.end(), {position.data(), cos.data(), sin.data()});
+  in.push_back(got.data());
+  if (bytes == 1)
+    in.push_back(gotScales.data());
+  PlaneIndex rowAt(type, heads, size, false), blockAt(type, heads, size, true);
+  // At once, and item by item, the last one first.
+  for (bool apart : {false, true}) {
+    std::fill(got.begin(), got.end(), 0x55);
+    std::fill(gotScales.begin(), gotScales.end(), -77.0f);
+    if (!apart)
+      blocks.call(tokens, in, {tokens}, 0, tokens);
+    else
+      for (int t = tokens - 1; t >= 0; --t)
+        blocks.call(tokens, in, {tokens}, t, t + 1);
+    EXPECT_TRUE(got.intact());
+    EXPECT_TRUE(gotScales.intact());
+    for (int s = 0; s < kSlots; ++s)
+      for (int h = 0; h < heads; ++h) {
+        EXPECT_EQ(0, std::memcmp(&gotScales[blockAt.scale(s, h)],
+                                 &wantScales[rowAt.scale(s, h)], 4));
+        for (int d = 0; d < size; ++d) {
+          size_t to = isKey ? blockAt.key(s, h, d) : blockAt.value(s, h, d);
+          ASSERT_EQ(0, std::memcmp(&got[to * bytes],
+                                   &want[rowAt.key(s, h, d) * bytes], bytes))
+              << cpu << " " << type << " size " << size << " slot " << s
+              << " head " << h << " element " << d
+              << (isKey ? " of a key" : " of a value");
+        }
+      }
+  }
+}
+
+TEST(Rows, AppendBlocks) {
+  for (const std::string &cpu : testedCPUs())
+    for (const char *type : {"f32", "f16", "bf16", "i8", "f8E4M3FN", "f8E5M2"})
+      for (bool isKey : {false, true})
+        checkAppendBlocks(cpu, type, 3, 52, isKey, 0, false);
+}
+
+TEST(Rows, AppendBlocksOddSizes) {
+  for (const std::string &cpu : testedCPUs()) {
+    checkAppendBlocks(cpu, "f32", 2, 37, true, 0, false);
+    checkAppendBlocks(cpu, "f16", 1, 1, true, 0, false);
+    checkAppendBlocks(cpu, "bf16", 2, 37, false, 0, false);
+    checkAppendBlocks(cpu, "i8", 2, 5, false, 0, false);
+    checkAppendBlocks(cpu, "bf16", 1, 2, true, 0, false);
+  }
+}
+
+TEST(Rows, AppendRotated) {
+  for (const std::string &cpu : testedCPUs()) {
+    checkAppendBlocks(cpu, "f32", 2, 64, true, 64, false);
+    checkAppendBlocks(cpu, "bf16", 3, 64, true, 64, false);
+    checkAppendBlocks(cpu, "f16", 2, 20, true, 12, true);
+    checkAppendBlocks(cpu, "i8", 2, 40, true, 40, true);
+    checkAppendBlocks(cpu, "f8E4M3FN", 2, 20, true, 12, false);
+  }
 }
 
 // One element per head makes its code the largest; these reach all others.

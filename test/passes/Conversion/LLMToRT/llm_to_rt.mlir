@@ -2,6 +2,8 @@
 // RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt | FileCheck %s
 // RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt --llm-plan-memory | FileCheck %s --check-prefix=PLAN
 // RUN: llm-opt %s --llm-quantize-kv-cache --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=CODES
+// RUN: llm-opt %s --llm-page-kv-cache=page-size=24 --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=ROWS
+// RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt=targets=cuda | FileCheck %s --check-prefix=ROWS
 
 #span = #llm.span<"m.data", 0, 256, "0123456789abcdef">
 #span32 = #llm.span<"m.data", 256, 32, "0123456789abcdee">
@@ -21,7 +23,9 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK-LABEL: rt.program @target target "cpu" symbols ["T", "S", "R", "P", "B", "C"]
 // CHECK-SAME: row_invariant
 // CHECK-DAG: rt.kernel @embedding_0 family "embedding" params {dim = 8 : i64, vocab = 8 : i64
-// CHECK-DAG: rt.kernel @attention_0 family "attention" params {cache_type = f32, head_groups = 1 : i64, heads = 1 : i64, kv_heads = 1 : i64, page_size = 16 : i64, scale = 5.000000e-01 : f64, size = 8 : i64, softcap = 0.000000e+00 : f64, split = 8 : i64, tile = 32 : i64
+// CHECK-DAG: rt.kernel @attention_0 family "attention" params {cache_type = f32, head_groups = 1 : i64, heads = 1 : i64, kv_heads = 1 : i64, page_size = 16 : i64, planes = "blocks", scale = 5.000000e-01 : f64, size = 8 : i64, softcap = 0.000000e+00 : f64, split = 8 : i64, tile = 32 : i64
+// CHECK-DAG: rt.kernel @kv_append_0 family "kv_append" params {cache_type = f32, heads = 1 : i64, plane = "key_blocks", width = 8 : i64}
+// CHECK-DAG: rt.kernel @kv_append_1 family "kv_append" params {cache_type = f32, heads = 1 : i64, plane = "value_blocks", width = 8 : i64}
 // CHECK-DAG: rt.kernel @linear_1 family "linear" params {{.*}} rows = "R"
 // CHECK-DAG: %[[TOKEN:.*]] = rt.buffer io "token"[<T>] : <i32>
 // CHECK-DAG: rt.buffer state "cache.0.0.k"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : <f32>
@@ -30,7 +34,7 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK: rt.dispatch @embedding_0 grid <T> sizes [#rt.expr<T>] reads(%[[TOKEN]]
 // CHECK: rt.dispatch @rms_norm_0
 // CHECK: rt.dispatch @kv_append_0
-// CHECK: rt.dispatch @kv_append_0
+// CHECK: rt.dispatch @kv_append_1
 // A tile of tokens is an item; parts of few tokens' slots are merged behind it.
 // CHECK: rt.dispatch @attention_0 grid <max(ceildiv(T, 32), 32)> sizes [#rt.expr<T>, #rt.expr<B>, #rt.expr<S>
 // CHECK: rt.dispatch @attention_merge_0 grid <min(T, 8)> sizes [#rt.expr<T>, #rt.expr<ceildiv(B * 16, 256)>]
@@ -40,14 +44,20 @@ llm.weight @norm : tensor<8xf32> = #llm.dense<#llm.component<"data", tensor<8xf3
 // CHECK-NEXT: rt.call @target
 // CHECK-NEXT: rt.sample
 
+// Pages of other sizes, and other targets, keep rows; one kernel stores both.
+// ROWS-DAG: rt.kernel @kv_append_0 family "kv_append" params {cache_type = f32, width = 8 : i64}
+// ROWS-DAG: rt.kernel @attention_0 family "attention" params {{{.*}}page_size = {{[0-9]+}} : i64, scale
+// ROWS: rt.dispatch @kv_append_0
+// ROWS: rt.dispatch @kv_append_0
+
 // Codes and their scales are written, and read, together.
-// CODES-DAG: rt.kernel @kv_append_0 family "kv_append" params {cache_type = i8, heads = 1 : i64, width = 8 : i64}
+// CODES-DAG: rt.kernel @kv_append_0 family "kv_append" params {cache_type = i8, heads = 1 : i64, plane = "key_blocks", width = 8 : i64}
 // CODES-DAG: %[[K:.*]] = rt.buffer state "cache.0.0.k"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 0 : i64} : <i8>
 // CODES-DAG: %[[V:.*]] = rt.buffer state "cache.0.0.v"[<C * 8>] {group = 0 : i64, layer = 0 : i64, plane = 1 : i64} : <i8>
 // CODES-DAG: %[[KS:.*]] = rt.buffer state "cache.0.0.k_scale"[<C>] {group = 0 : i64, layer = 0 : i64, plane = 2 : i64} : <f32>
 // CODES-DAG: %[[VS:.*]] = rt.buffer state "cache.0.0.v_scale"[<C>] {group = 0 : i64, layer = 0 : i64, plane = 3 : i64} : <f32>
 // CODES: rt.dispatch @kv_append_0 {{.*}} writes(%[[K]], %[[KS]] :
-// CODES: rt.dispatch @kv_append_0 {{.*}} writes(%[[V]], %[[VS]] :
+// CODES: rt.dispatch @kv_append_1 {{.*}} writes(%[[V]], %[[VS]] :
 // CODES: rt.dispatch @attention_0 {{.*}} reads(%{{[^,]*}}, %[[K]], %[[V]], %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %[[KS]], %[[VS]] :
 
 // Offsets are multiples of 64, the arena is their sum, parts are shared.
