@@ -83,10 +83,15 @@ private:
   }
   /// With AVX2 one token gains by it, too, and many tokens find a panel that
   /// has been fetched.
+  bool fetchesAhead() const {
+    return width == 16 ? !variant.single() : !variant.many();
+  }
+  /// Fetches what follows the `count` bytes at `at` by `ahead`.
   void prefetch(Value at, int64_t count) {
-    if (width == 16 ? !variant.single() : !variant.many())
-      prefetchWeights(e, output.weight(), at, count,
-                      prefetchDistance(layout.groupBytes(layout.groupSize)));
+    for (int64_t byte = 0; ahead && byte < count; byte += 64)
+      memref::PrefetchOp::create(
+          e, output.weight(), ValueRange{e.addi(e.addi(at, ahead), byte)},
+          /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
   }
   bool isWide() const {
     return std::min(layout.groupSize, layout.k) >= kWideGroup;
@@ -111,6 +116,7 @@ private:
   /// Inputs that share a scale, and such groups of a row.
   int64_t scaleGroup, scaleGroups;
   Value codes, tokenScales, offsets;
+  Value ahead; ///< bytes from a group to what is fetched meanwhile
 };
 } // namespace
 
@@ -295,6 +301,13 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
   int64_t scaleSize = layout.scaleType.getIntOrFloatBitWidth() / 8;
   int64_t scalesAt = layout.codeBytes(length);
   int64_t zerosAt = scalesAt + kPanelBlock * scaleSize;
+  if (fetchesAhead()) {
+    // Clamped once a group, so that all its lines lie in the buffer.
+    int64_t period = layout.groupBytes(layout.groupSize);
+    Value last = e.idx(layout.size() - layout.groupBytes(length));
+    Value next = e.mini(e.addi(group, prefetchDistance(period)), last);
+    ahead = e.subi(next, group);
+  }
   Value scales =
       e.addi(e.addi(group, scalesAt), e.muli(pass.column, scaleSize));
   Value zeros = group;
