@@ -133,7 +133,8 @@ static const Affine kWeights[] = {
 static std::string linearParams(const Affine &w, int scaleGroup, bool bias,
                                 bool residual) {
   return "{" + entry("n", w.n) + entry("k", w.k) + entry("accuracy_level", 4) +
-         (scaleGroup == w.groupSize ? "" : entry("activation_group", scaleGroup)) +
+         (scaleGroup == w.groupSize ? ""
+                                    : entry("activation_group", scaleGroup)) +
          "bias = " + (bias ? "true" : "false") +
          ", residual = " + (residual ? "true" : "false") +
          ", layout = {kind = \"panel_affine\", " + w.layout() + "}}";
