@@ -83,14 +83,21 @@ LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
     residual = e.buffer(output - 1);
 }
 
-void LinearOutput::forItems(Value begin, Value end,
-                            function_ref<void(Value, Value, Value)> body) {
-  if (!form.program)
-    return e.loop(e.begin(), e.end(), 1, [&](Value panel) {
-      body(panel, begin, end);
+void LinearOutput::forItems(
+    Value begin, Value end, int64_t panels,
+    function_ref<void(Value, Value, Value, Value)> body) {
+  auto forRange = [&](Value first, Value last, Value token, Value until) {
+    e.loop(first, last, panels, [&](Value panel) {
+      Value next =
+          panels == 1 ? e.addi(panel, 1) : e.mini(e.addi(panel, panels), last);
+      body(panel, next, token, until);
       if (form.maxima)
-        storeMaxima(panel, begin, end);
+        e.loop(panel, next, 1,
+               [&](Value each) { storeMaxima(each, token, until); });
     });
+  };
+  if (!form.program)
+    return forRange(e.begin(), e.end(), begin, end);
   int64_t each = form.itemOutputs() / kPanelBlock;
   e.loop(e.begin(), e.end(), 1, [&](Value item) {
     Value first = e.muli(item, each);
@@ -102,7 +109,7 @@ void LinearOutput::forItems(Value begin, Value end,
       for (auto [weight, kept] : llvm::zip_equal(weights, sums)) {
         current = weight;
         currentSums = kept;
-        e.loop(first, last, 1, [&](Value panel) { body(panel, token, until); });
+        forRange(first, last, token, until);
       }
       finishItem(item, token, until);
     });
@@ -209,14 +216,24 @@ int64_t blockRows(int64_t rowBytes, int64_t tile) {
   return std::max(tile, kBlockBytes / rowBytes / tile * tile);
 }
 
-void forPanels(Emitter &e, LinearOutput &output, const LinearVariant &variant,
-               int64_t block, function_ref<void(Value, Value, Value)> body) {
+void forPanelRanges(Emitter &e, LinearOutput &output,
+                    const LinearVariant &variant, int64_t block, int64_t panels,
+                    function_ref<void(Value, Value, Value, Value)> body) {
   Value rows = e.size(0);
   if (!variant.many())
-    return output.forItems(e.idx(0), rows, body);
+    return output.forItems(e.idx(0), rows, panels, body);
   e.loop(e.idx(0), rows, block, [&](Value first) {
-    output.forItems(first, e.mini(e.addi(first, block), rows), body);
+    Value last = e.mini(e.addi(first, block), rows);
+    output.forItems(first, last, panels, body);
   });
+}
+
+void forPanels(Emitter &e, LinearOutput &output, const LinearVariant &variant,
+               int64_t block, function_ref<void(Value, Value, Value)> body) {
+  forPanelRanges(e, output, variant, block, 1,
+                 [&](Value panel, Value, Value begin, Value end) {
+                   body(panel, begin, end);
+                 });
 }
 
 void forTokenTiles(Emitter &e, const LinearVariant &variant, Value begin,

@@ -60,10 +60,10 @@ public:
   /// Stores a full register of sums as the outputs [column, ...) of row
   /// `token`; those from n on are left out.
   void store(Value sums, Value token, Value column);
-  /// Calls `body(panel, first token, end)` for the panels of the call's items
-  /// and the rows [begin, end).
-  void forItems(Value begin, Value end,
-                function_ref<void(Value, Value, Value)> body);
+  /// Calls `body(panel, its end, first token, end)` for the panels of the
+  /// call's items, `panels` at a time, and the rows [begin, end).
+  void forItems(Value begin, Value end, int64_t panels,
+                function_ref<void(Value, Value, Value, Value)> body);
 
 private:
   void storeLanes(Value sums, Value row, Value column);
@@ -91,6 +91,10 @@ int64_t blockRows(int64_t rowBytes, int64_t tile);
 /// that these stay in the second-level cache.
 void forPanels(Emitter &e, LinearOutput &output, const LinearVariant &variant,
                int64_t block, function_ref<void(Value, Value, Value)> body);
+/// The same for `panels` at a time: `body(panel, its end, first token, end)`.
+void forPanelRanges(Emitter &e, LinearOutput &output,
+                    const LinearVariant &variant, int64_t block, int64_t panels,
+                    function_ref<void(Value, Value, Value, Value)> body);
 /// Calls `body(first token, tokens)` for the rows [begin, end), in tiles of
 /// `tiles` tokens (largest first, the last one 1).
 void forTokenTiles(Emitter &e, const LinearVariant &variant, Value begin,

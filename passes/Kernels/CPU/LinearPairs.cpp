@@ -9,11 +9,16 @@
 // f32 an output is the chain over ascending k that every dense weight has. From
 // rows of bf16 (accuracy level 3) it is one chain over ascending pairs, as
 // vdpbf16ps computes it: within a pair the second product is added first.
+// Without that instruction the rows of a tile are widened once for a few
+// panels: in registers that would be an operation for each use of an input.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Linear.h"
 
 namespace mlir::llm {
+
+/// Panels that share the widened rows of a tile stay in the second-level cache.
+static constexpr int64_t kRangeBytes = 768 * 1024;
 
 namespace {
 class PairsEmitter {
@@ -25,6 +30,7 @@ public:
 private:
   using Vectors = SmallVector<Value>;
   void doTile(Value panel, Value token, int64_t tile);
+  void widenRows(Value token, int64_t tile);
   /// Adds pair `i` of the rows from `x` on to `acc` [token * vectors + vector].
   /// `both`: the pair has a second input.
   Vectors addPair(Value line, Value x, int64_t tile, Vectors acc, bool both);
@@ -41,6 +47,7 @@ private:
   LinearOutput output;
   int64_t width, vectors, stride; ///< elements from row to row of x
   Value x;
+  Value wide; ///< f32 of the rows of a tile, where they are widened
 };
 } // namespace
 
@@ -105,9 +112,11 @@ PairsEmitter::Vectors PairsEmitter::addHalves(ArrayRef<Value> pairs, Value at,
       weights.push_back(half(pair, second));
     for (int64_t m = 0; m < tile; ++m) {
       Value from = e.addi(at, m * stride);
-      Value input = narrow
-                        ? half(e.broadcast(e.loadPair(x, from), width), second)
-                        : e.broadcast(e.load(x, e.addi(from, second)), width);
+      Value input =
+          narrow && !wide
+              ? half(e.broadcast(e.loadPair(x, from), width), second)
+              : e.broadcast(e.load(wide ? wide : x, e.addi(from, second)),
+                            width);
       for (int64_t j = 0; j < vectors; ++j)
         acc[m * vectors + j] = e.fma(input, weights[j], acc[m * vectors + j]);
     }
@@ -127,10 +136,19 @@ PairsEmitter::Vectors PairsEmitter::addPair(Value line, Value at, int64_t tile,
   return addHalves(pairs, at, tile, std::move(acc), both || narrow);
 }
 
+void PairsEmitter::widenRows(Value token, int64_t tile) {
+  e.loop(e.idx(0), e.idx(tile), 1, [&](Value m) {
+    Value from = e.muli(e.addi(token, m), stride), to = e.muli(m, stride);
+    e.forRow(2 * layout.pairs(), [&](Value d, int64_t lanes) {
+      e.storeVec(e.loadVec(x, e.addi(from, d), lanes), wide, e.addi(to, d));
+    });
+  });
+}
+
 void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
   constexpr int64_t kLine = 2 * kPanelBlock;
   Value base = e.muli(panel, layout.pairs() * kLine);
-  Value row = e.muli(token, stride);
+  Value row = wide ? e.idx(0) : e.muli(token, stride);
   auto pairAt = [&](Value i, Vectors acc, bool both) {
     return addPair(e.addi(base, e.muli(i, kLine)), e.addi(row, e.muli(i, 2)),
                    tile, std::move(acc), both);
@@ -160,11 +178,29 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
 }
 
 void PairsEmitter::emit(const LinearVariant &variant) {
-  forLinearTiles(e, output, variant, blockRows(stride * (narrow ? 2 : 4), 12),
-                 denseTiles(e, variant),
-                 [&](Value panel, Value token, int64_t tile) {
-                   doTile(panel, token, tile);
-                 });
+  SmallVector<int64_t> tiles = denseTiles(e, variant);
+  int64_t block = blockRows(stride * (narrow ? 2 : 4), 12);
+  if (narrow && !dotProduct && variant.many()) {
+    wide = e.scratch(e.getF32Type(), tiles.front() * stride);
+    int64_t panelBytes = layout.pairs() * kPanelBlock * 4;
+    int64_t panels = std::clamp<int64_t>(kRangeBytes / panelBytes, 1, 4);
+    forPanelRanges(e, output, variant, block, panels,
+                   [&](Value panel, Value lastPanel, Value begin, Value end) {
+                     forTokenTiles(e, variant, begin, end, tiles,
+                                   [&](Value token, int64_t tile) {
+                                     widenRows(token, tile);
+                                     e.loop(panel, lastPanel, 1,
+                                            [&](Value each) {
+                                              doTile(each, token, tile);
+                                            });
+                                   });
+                   });
+  } else {
+    forLinearTiles(e, output, variant, block, tiles,
+                   [&](Value panel, Value token, int64_t tile) {
+                     doTile(panel, token, tile);
+                   });
+  }
   e.finish();
 }
 
