@@ -52,11 +52,11 @@ function(llm_add_compiler_objects name)
   set_property(GLOBAL APPEND PROPERTY LLM_COMPILER_OBJECTS ${name})
 endfunction()
 
-# llm_add_unit_test(NAME sources...): a GoogleTest program, registered with
-# CTest, and a dependency of the target `unit-tests`.
+# llm_add_unit_test(NAME sources... [SHARDS N]): a GoogleTest program, registered
+# with CTest (as N tests), and a dependency of the target `unit-tests`.
 add_custom_target(unit-tests)
 function(llm_add_unit_test name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR})
@@ -64,5 +64,15 @@ function(llm_add_unit_test name)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
   add_dependencies(unit-tests ${name})
-  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    return()
+  endif()
+  # So many tests of CTest, which then run side by side.
+  math(EXPR last "${ARG_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}-${shard} COMMAND ${name})
+    set_tests_properties(${name}-${shard} PROPERTIES ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()

@@ -216,6 +216,8 @@ bool hasFeature(const std::string &cpu, const std::string &feature) {
 }
 
 std::vector<std::string> testedCPUs() {
+  if (getenv("LLM_TEST_NATIVE_ONLY"))
+    return {"native"};
   std::string error;
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);
   if (failed(host))

@@ -51,7 +51,8 @@ private:
   int fd = -1;
 };
 
-/// Processors to test: "native", and x86-64-v3 and -v4 where the host has more.
+/// Processors to test: "native", and x86-64-v3 and -v4 where the host has more
+/// and LLM_TEST_NATIVE_ONLY is not set.
 std::vector<std::string> testedCPUs();
 
 /// Whether `cpu` has an LLVM feature.
