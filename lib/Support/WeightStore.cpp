@@ -10,7 +10,6 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
@@ -75,6 +74,25 @@ static ComponentAttr makeInline(const NewComponent &part) {
   return ComponentAttr::get(context, part.name, part.type, elements);
 }
 
+/// Writes beside `path` and renames. Not by llvm::writeToOutput, which ends the
+/// process where the disk is full.
+static llvm::Error writeStore(StringRef path, StringRef header,
+                              ArrayRef<NewComponent> components) {
+  auto file = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!file)
+    return file.takeError();
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << header;
+  for (const NewComponent &part : components)
+    os.write(part.bytes.data(), part.bytes.size());
+  os.flush();
+  if (std::error_code error = os.error()) {
+    os.clear_error();
+    return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());
+  }
+  return file->keep(path);
+}
+
 FailureOr<SmallVector<ComponentAttr>>
 storeComponents(ModuleOp module, ArrayRef<NewComponent> components,
                 function_ref<InFlightDiagnostic()> emitError) {
@@ -100,12 +118,7 @@ storeComponents(ModuleOp module, ArrayRef<NewComponent> components,
     llvm::sys::RemoveFileOnSignal(path);
   // Written even where it is there: an old file may be damaged, and one that is
   // mapped stays as it is, because the new one takes its place.
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << header;
-    for (const NewComponent &part : components)
-      os.write(part.bytes.data(), part.bytes.size());
-    return llvm::Error::success();
-  });
+  llvm::Error error = writeStore(path, header, components);
   if (error)
     return emitError() << "cannot write '" << path
                        << "': " << llvm::toString(std::move(error));
