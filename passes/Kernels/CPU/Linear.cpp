@@ -37,6 +37,12 @@ SmallVector<int64_t> denseTiles(const Emitter &e,
   return {3, 2, 1};
 }
 
+bool LinearForm::unpacks() const {
+  // What is unpacked lies on the stack.
+  constexpr int64_t kMaxInputs = 32768;
+  return level == 4 && layout.bits < 8 && layout.k <= kMaxInputs;
+}
+
 int64_t LinearForm::itemOutputs() const {
   return program && output.kind == RowForm::Kind::Int8 ? output.scaleGroup
                                                        : kPanelBlock;
@@ -60,9 +66,9 @@ void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
     buffers.push_back({f32, single ? layout.panels() : kUnbounded});
 }
 
-/// Tokens whose sums wait for the other weight's: two tiles of AVX-512, for
-/// which a panel stays in the first-level cache.
-static constexpr int64_t kWaitingTokens = 24;
+/// Many tokens whose sums wait for those of another weight: so many that to
+/// unpack it takes a few hundredths of the time.
+static constexpr int64_t kWaitingTokens = 96;
 
 LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
                            const LinearVariant &variant, unsigned weight)
@@ -70,14 +76,19 @@ LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
       rows(e, form.output,
            weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
       output(weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
-      waiting(variant.many() ? kWaitingTokens : variant.high) {
+      waiting(variant.many() ? kWaitingTokens : variant.high),
+      // Few tokens read weights from memory, as long stretches as there are.
+      byPanel(variant.many()) {
+  waitingOutputs = byPanel ? kPanelBlock : form.itemOutputs();
   for (int64_t i = 0; i < form.weights(); ++i) {
     weights.push_back(e.buffer(weight + i));
     if (form.bias)
       biases.push_back(e.buffer(weight + form.weights() + i));
-    if (form.program)
-      sums.push_back(e.scratch(e.getF32Type(), waiting * form.itemOutputs()));
+    if (i)
+      sums.push_back(e.scratch(e.getF32Type(), waiting * waitingOutputs));
   }
+  if (form.program && isInt8())
+    outputs = e.scratch(e.getF32Type(), waiting * form.itemOutputs());
   current = weights.front();
   if (form.residual)
     residual = e.buffer(output - 1);
@@ -98,6 +109,13 @@ void LinearOutput::forItems(
   };
   if (!form.program)
     return forRange(e.begin(), e.end(), begin, end);
+  auto forWeights = [&](Value first, Value last, Value token, Value until) {
+    firstColumn = e.muli(first, kPanelBlock);
+    for (number = 0; number < weights.size(); ++number) {
+      current = weights[number];
+      forRange(first, last, token, until);
+    }
+  };
   int64_t each = form.itemOutputs() / kPanelBlock;
   e.loop(e.begin(), e.end(), 1, [&](Value item) {
     Value first = e.muli(item, each);
@@ -105,12 +123,13 @@ void LinearOutput::forItems(
     e.loop(begin, end, waiting, [&](Value token) {
       Value until = e.mini(e.addi(token, waiting), end);
       firstToken = token;
-      firstColumn = e.muli(first, kPanelBlock);
-      for (auto [weight, kept] : llvm::zip_equal(weights, sums)) {
-        current = weight;
-        currentSums = kept;
-        forRange(first, last, token, until);
-      }
+      itemColumn = e.muli(first, kPanelBlock);
+      if (byPanel)
+        e.loop(first, last, 1, [&](Value panel) {
+          forWeights(panel, e.addi(panel, 1), token, until);
+        });
+      else
+        forWeights(first, last, token, until);
       finishItem(item, token, until);
     });
   });
@@ -144,72 +163,97 @@ void LinearOutput::storeMaxima(Value panel, Value begin, Value end) {
         [&] { store(rest); });
 }
 
-/// The outputs of the rows [begin, end) of an item whose sums are there.
+/// What remains to do for the rows [begin, end) of an item.
 void LinearOutput::finishItem(Value item, Value begin, Value end) {
   int64_t each = form.itemOutputs(), whole = n / each;
-  Value column = e.muli(item, each);
-  auto finish = [&](int64_t length) {
-    e.loop(begin, end, 1,
-           [&](Value t) { finishOutputs(t, begin, column, length); });
+  auto quantize = [&](int64_t length) {
+    e.loop(begin, end, 1, [&](Value t) {
+      rows.quantizeGroup(t, item, outputs,
+                         keptAt(t, itemColumn, itemColumn, each), length);
+    });
   };
-  if (n % each == 0)
-    finish(each);
-  else if (!whole)
-    finish(n);
-  else
-    e.ifElse(
-        e.less(item, e.idx(whole)), [&] { finish(each); },
-        [&] { finish(n % each); });
+  if (isInt8()) {
+    if (n % each == 0)
+      quantize(each);
+    else if (!whole)
+      quantize(n);
+    else
+      e.ifElse(
+          e.less(item, e.idx(whole)), [&] { quantize(each); },
+          [&] { quantize(n % each); });
+  }
   Value isLast = arith::CmpIOp::create(e, arith::CmpIPredicate::eq, item,
                                        e.idx((n - 1) / each));
   e.ifThen(isLast,
            [&] { e.loop(begin, end, 1, [&](Value t) { rows.endRow(t); }); });
 }
 
-void LinearOutput::finishOutputs(Value token, Value begin, Value column,
-                                 int64_t length) {
-  Value from = e.muli(e.subi(token, begin), form.itemOutputs());
-  rows.writePart(token, column, length, [&](Value at, int64_t lanes) {
-    Value offset = e.addi(from, e.subi(at, column));
-    auto sum = [&](int64_t i) {
-      Value value = e.loadVec(sums[i], offset, lanes);
-      return form.bias ? e.add(value, e.loadVec(biases[i], at, lanes)) : value;
-    };
-    return form.program->run(e, lanes, sum).front();
-  });
+Value LinearOutput::keptAt(Value token, Value column, Value firstColumn,
+                           int64_t columns) {
+  return e.addi(e.muli(e.subi(token, firstToken), columns),
+                e.subi(column, firstColumn));
 }
 
-void LinearOutput::storeLanes(Value sums, Value row, Value column) {
+void LinearOutput::storeLanes(Value sums, Value token, Value column) {
   int64_t lanes = cast<VectorType>(sums.getType()).getDimSize(0);
-  Value at = e.addi(row, column);
-  if (form.bias)
-    sums = e.add(sums, e.loadVec(biases.front(), column, lanes));
-  if (residual)
-    sums = e.add(sums, e.loadVec(residual, at, lanes));
-  e.storeVec(sums, e.buffer(output), at);
+  auto withBias = [&](Value value, size_t weight) {
+    return form.bias ? e.add(value, e.loadVec(biases[weight], column, lanes))
+                     : value;
+  };
+  if (!form.program) {
+    sums = withBias(sums, 0);
+    Value at = e.addi(e.muli(token, n), column);
+    if (residual)
+      sums = e.add(sums, e.loadVec(residual, at, lanes));
+    return e.storeVec(sums, e.buffer(output), at);
+  }
+  auto sum = [&](size_t weight) {
+    if (weight == number)
+      return withBias(sums, weight);
+    Value at = keptAt(token, column, firstColumn, waitingOutputs);
+    return withBias(e.loadVec(this->sums[weight], at, lanes), weight);
+  };
+  Value result = form.program->run(e, lanes, sum).front();
+  if (isInt8())
+    e.storeVec(result, outputs,
+               keptAt(token, column, itemColumn, form.itemOutputs()));
+  else
+    rows.store(result, token, column);
 }
 
 void LinearOutput::store(Value sums, Value token, Value column) {
-  if (form.program) {
-    Value row = e.muli(e.subi(token, firstToken), form.itemOutputs());
-    return e.storeVec(sums, currentSums,
-                      e.addi(row, e.subi(column, firstColumn)));
-  }
+  if (form.program && number + 1 < weights.size())
+    return e.storeVec(sums, this->sums[number],
+                      keptAt(token, column, firstColumn, waitingOutputs));
   int64_t width = e.width(), rest = n % width;
-  Value row = e.muli(token, n);
   if (n % kPanelBlock == 0)
-    return storeLanes(sums, row, column);
+    return storeLanes(sums, token, column);
   // The last panel is short: a register may be full, cut, or beyond n.
   auto cut = [&] {
     if (rest)
       e.ifThen(e.less(column, e.idx(n)),
-               [&] { storeLanes(e.lanesOf(sums, 0, rest), row, column); });
+               [&] { storeLanes(e.lanesOf(sums, 0, rest), token, column); });
   };
   if (n < width)
     return cut();
   e.ifElse(
       e.less(column, e.idx(n - width + 1)),
-      [&] { storeLanes(sums, row, column); }, cut);
+      [&] { storeLanes(sums, token, column); }, cut);
+}
+
+void LinearOutput::prefetch(Value token, int64_t tile, Value column,
+                            int64_t count) {
+  if (form.program || n % kPanelBlock)
+    return;
+  for (int64_t m = 0; m < tile; ++m)
+    for (int64_t byte = 0; byte < count * e.width() * 4; byte += 64) {
+      Value at = e.addi(e.muli(e.addi(token, m), n), e.addi(column, byte / 4));
+      for (Value buffer : {residual, Value(e.buffer(output))})
+        if (buffer)
+          memref::PrefetchOp::create(e, buffer, ValueRange{at},
+                                     /*isWrite=*/false, /*localityHint=*/3,
+                                     /*isDataCache=*/true);
+    }
 }
 
 int64_t blockRows(int64_t rowBytes, int64_t tile) {
@@ -401,7 +445,8 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
   if (op.getParams().contains("ops") && failed(setProgram(kernel, form)))
     return failure();
   auto emit = [&](StringRef suffix, int64_t low, int64_t high) {
-    LinearVariant variant{kernel.functionName(suffix), low, high};
+    LinearVariant variant{kernel.functionName(suffix), low, high,
+                          high == -1 && form.unpacks()};
     if (form.level == 4)
       emitInt8Linear(kernel, form, variant);
     else if (layout->isAffine())
@@ -414,9 +459,11 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
         variant.name,
         rt::RangeAttr::get(op.getContext(), kernel.rowSymbol(), low, high));
   };
+  // Unpacking first pays from about 64 tokens on.
+  int64_t few = form.unpacks() ? 64 : 8;
   emit("m1", 1, 1);
-  emit("m8", 2, 8);
-  emit("mn", 9, -1);
+  emit("m" + std::to_string(few), 2, few);
+  emit("mn", few + 1, -1);
   return success();
 }
 

@@ -29,6 +29,8 @@ struct LinearForm {
   RowForm output = {};
 
   int64_t weights() const { return program ? program->inputs() : 1; }
+  /// Whether many tokens find the codes of a panel unpacked.
+  bool unpacks() const;
   /// Outputs that a work item computes, whole panels.
   int64_t itemOutputs() const;
 };
@@ -36,7 +38,8 @@ struct LinearForm {
 /// One function of a `linear`: its name and the numbers of rows it runs.
 struct LinearVariant {
   std::string name;
-  int64_t low, high; ///< high -1: no bound
+  int64_t low, high;    ///< high -1: no bound
+  bool unpacks = false; ///< the weights of a panel, for all tokens at once
 
   bool single() const { return high == 1; }
   bool many() const { return high == -1; }
@@ -49,7 +52,9 @@ void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                       bool single);
 
 /// Stores outputs: out = sum + bias + residual, each addition rounded. Where a
-/// program makes them of sums, these wait on the stack for a few tokens.
+/// program makes them of the sums of several weights, all but the last one's
+/// wait on the stack for some tokens; where they become int8, so do the outputs
+/// that share a scale.
 class LinearOutput {
 public:
   /// `weight` is the number of the first weight's buffer.
@@ -57,6 +62,9 @@ public:
                unsigned weight);
   /// The weight whose sums are computed.
   Value weight() const { return current; }
+  /// Prefetches what `store` will touch for `count` registers from `column` on
+  /// of each of `tile` rows.
+  void prefetch(Value token, int64_t tile, Value column, int64_t count);
   /// Stores a full register of sums as the outputs [column, ...) of row
   /// `token`; those from n on are left out.
   void store(Value sums, Value token, Value column);
@@ -66,21 +74,28 @@ public:
                 function_ref<void(Value, Value, Value, Value)> body);
 
 private:
-  void storeLanes(Value sums, Value row, Value column);
+  bool isInt8() const { return form.output.kind == RowForm::Kind::Int8; }
+  /// Where, of `columns` that are kept for each token, one lies.
+  Value keptAt(Value token, Value column, Value firstColumn, int64_t columns);
+  void storeLanes(Value sums, Value token, Value column);
   void storeMaxima(Value panel, Value begin, Value end);
   void finishItem(Value item, Value begin, Value end);
-  void finishOutputs(Value token, Value begin, Value column, int64_t length);
   Emitter &e;
   const LinearForm &form;
   int64_t n;
-  SmallVector<Value, 2> weights, biases, sums; ///< `sums` where they wait
+  SmallVector<Value, 2> weights, biases;
   Value residual, current;
   RowOutput rows;
   unsigned output;
-  int64_t waiting; ///< tokens for which sums wait
-  // Where the sums of `current` wait, and the first of these tokens and
-  // outputs.
-  Value currentSums, firstToken, firstColumn;
+  /// Where a program runs: the tokens for which sums wait, and the outputs:
+  /// those of a panel, where the sums of all weights follow panel by panel, or
+  /// of an item.
+  int64_t waiting, waitingOutputs;
+  bool byPanel;
+  SmallVector<Value, 2> sums; ///< of all weights but the last
+  Value outputs;              ///< of an item, before they become int8
+  size_t number = 0;          ///< that of the weight
+  Value firstToken, firstColumn, itemColumn;
 };
 
 /// Rows that take about `kBlockBytes` at `rowBytes` each, a multiple of `tile`.

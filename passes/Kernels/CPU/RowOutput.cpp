@@ -114,8 +114,8 @@ Value RowOutput::encode(Value source, Value from, Value to, Value inverse,
 
 /// Codes, scale and offsets of the `length` elements of scale group `s` of row
 /// `t`, which lie at `from`.
-void RowOutput::quantizeGroups(Value t, Value s, Value source, Value from,
-                               int64_t length) {
+void RowOutput::quantizeGroup(Value t, Value s, Value source, Value from,
+                              int64_t length) {
   GroupScale scale = scaleOf(e, magnitudeOf(e, source, from, length), 127);
   Value at = e.addi(e.muli(t, llvm::divideCeil(form.dim, form.scaleGroup)), s);
   e.store(scale.scale, e.buffer(first + 1), at);
@@ -141,28 +141,14 @@ void RowOutput::quantizeGroups(Value t, Value s, Value source, Value from,
 
 void RowOutput::quantize(Value t, Value source, Value from) {
   forScaleGroups([&](Value s, int64_t length) {
-    quantizeGroups(t, s, source, e.addi(from, e.muli(s, form.scaleGroup)),
-                   length);
+    quantizeGroup(t, s, source, e.addi(from, e.muli(s, form.scaleGroup)),
+                  length);
   });
   endRow(t);
 }
 
-void RowOutput::writePart(Value t, Value begin, int64_t length,
-                          function_ref<Value(Value, int64_t)> values) {
-  if (form.kind != RowForm::Kind::Int8) {
-    Value row = e.addi(e.muli(t, form.stride()), begin);
-    return e.forRow(length, [&](Value d, int64_t lanes) {
-      e.storeVec(values(e.addi(begin, d), lanes), e.buffer(first),
-                 e.addi(row, d));
-    });
-  }
-  // Kept, not computed again.
-  if (!kept)
-    kept = e.scratch(e.getF32Type(), std::min(form.scaleGroup, form.dim));
-  e.forRow(length, [&](Value d, int64_t lanes) {
-    e.storeVec(values(e.addi(begin, d), lanes), kept, d);
-  });
-  quantizeGroups(t, e.divi(begin, form.scaleGroup), kept, e.idx(0), length);
+void RowOutput::store(Value values, Value t, Value column) {
+  e.storeVec(values, e.buffer(first), e.addi(e.muli(t, form.stride()), column));
 }
 
 /// What follows the elements and is read: zeros to the end of a code's word of
@@ -179,12 +165,20 @@ void RowOutput::endRow(Value t) {
 }
 
 void RowOutput::write(Value t, function_ref<Value(Value, int64_t)> values) {
-  if (form.kind == RowForm::Kind::Int8)
+  if (form.kind == RowForm::Kind::Int8) {
+    // Kept, not computed again.
+    Value kept = e.scratch(e.getF32Type(), std::min(form.scaleGroup, form.dim));
     forScaleGroups([&](Value s, int64_t length) {
-      writePart(t, e.muli(s, form.scaleGroup), length, values);
+      Value begin = e.muli(s, form.scaleGroup);
+      e.forRow(length, [&](Value d, int64_t lanes) {
+        e.storeVec(values(e.addi(begin, d), lanes), kept, d);
+      });
+      quantizeGroup(t, s, kept, e.idx(0), length);
     });
-  else
-    writePart(t, e.idx(0), form.dim, values);
+  } else {
+    e.forRow(form.dim,
+             [&](Value d, int64_t lanes) { store(values(d, lanes), t, d); });
+  }
   endRow(t);
 }
 

@@ -38,24 +38,24 @@ public:
   /// Row `t`, of which `values(offset, lanes)` computes a part as f32. It is
   /// called once for every element.
   void write(Value t, function_ref<Value(Value, int64_t)> values);
-  /// `length` elements of row `t` from `begin` on: with int8 the whole of a
-  /// scale group. `endRow` is to follow, once.
-  void writePart(Value t, Value begin, int64_t length,
-                 function_ref<Value(Value, int64_t)> values);
+  /// Elements [column, ...) of row `t`, not of int8. `endRow` is to follow.
+  void store(Value values, Value t, Value column);
+  /// Scale group `s` of row `t` of int8, of the `length` f32 elements of
+  /// `source` from `from` on. `endRow` is to follow.
+  void quantizeGroup(Value t, Value s, Value source, Value from,
+                     int64_t length);
+  /// What follows the elements and is read, once for each row.
   void endRow(Value t);
   /// Row `t` of int8, of the f32 elements of `source` from `from` on.
   void quantize(Value t, Value source, Value from);
 
 private:
   void forScaleGroups(function_ref<void(Value, int64_t)> body);
-  void quantizeGroups(Value t, Value s, Value source, Value from,
-                      int64_t length);
   Value encode(Value source, Value from, Value to, Value inverse,
                int64_t length);
   Emitter &e;
   RowForm form;
   unsigned first;
-  Value kept; ///< of a scale group, whose elements are read twice
 };
 
 } // namespace mlir::llm
