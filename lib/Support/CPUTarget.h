@@ -25,8 +25,10 @@ struct CPUTarget {
   /// The processor whose timings guide instruction selection.
   std::string tune;
   /// LLVM's names, sorted: always avx2, bmi2, f16c and fma; of avx512f,
-  /// avx512bw, avx512vl, avx512dq (together), avx512vnni and avx512bf16 those
-  /// that the processor has; avxvnni where it has no AVX-512.
+  /// avx512bw, avx512vl, avx512dq (together), avx512vnni, avx512bf16, amx-tile
+  /// and amx-int8 those that the processor has; avxvnni where it has no
+  /// AVX-512. avx512bf16 only where it is faster than f32, which it is not on
+  /// Intel's processors.
   std::vector<std::string> features;
 
   bool has(llvm::StringRef feature) const;

@@ -223,10 +223,9 @@ MachineLimits measureLimits(int threads) {
     limits.int8 = measureOps(threads, runAVXVNNI, 64);
   else if (__builtin_cpu_supports("avx2"))
     limits.int8 = measureOps(threads, runPairs256, 64);
+  limits.bf16 = limits.f32; // widened
   if (__builtin_cpu_supports("avx512bf16"))
-    limits.bf16 = measureOps(threads, runBF16, 64);
-  else
-    limits.bf16 = limits.f32; // widened
+    limits.bf16 = std::max(limits.bf16, measureOps(threads, runBF16, 64));
 #endif
   return limits;
 }

@@ -330,11 +330,20 @@ Value Emitter::address(Value bytes, Value offset) {
       *this, LLVM::LLVMPointerType::get(getContext()), opaque.getResult(0));
 }
 
+static Value offsetBy(Emitter &e, Value address, int64_t offset) {
+  return LLVM::GEPOp::create(
+      e, address.getType(), e.getI8Type(), address,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+}
+
 Value Emitter::loadAt(Type type, Value address, int64_t offset) {
-  Value at =
-      LLVM::GEPOp::create(*this, address.getType(), getI8Type(), address,
-                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
-  return LLVM::LoadOp::create(*this, type, at, /*alignment=*/1);
+  return LLVM::LoadOp::create(*this, type, offsetBy(*this, address, offset),
+                              /*alignment=*/1);
+}
+
+void Emitter::storeAt(Value value, Value address, int64_t offset) {
+  LLVM::StoreOp::create(*this, value, offsetBy(*this, address, offset),
+                        /*alignment=*/1);
 }
 
 Value Emitter::scratch(Type element, int64_t length) {

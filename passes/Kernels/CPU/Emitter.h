@@ -113,11 +113,12 @@ public:
   /// f16 or bf16 (scalar or vector) to f32, and back.
   Value widen(Value value);
   Value narrow(Value value, Type element);
-  /// The address of byte `offset` of a buffer of i8, in a register of its own:
+  /// The address of byte `offset` of a buffer, in a register of its own:
   /// what is loaded from it by `loadAt` takes no second register for an index,
   /// with which processors by Intel split an operation from its load.
   Value address(Value bytes, Value offset);
   Value loadAt(Type type, Value address, int64_t offset);
+  void storeAt(Value value, Value address, int64_t offset);
   /// Two neighbours of a buffer of bf16, the first one in the lower half.
   Value loadPair(Value memref, Value index);
   /// A buffer on the stack of the call.

@@ -68,7 +68,9 @@ void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
 
 /// Many tokens whose sums wait for those of another weight: so many that to
 /// unpack it takes a few hundredths of the time.
-static constexpr int64_t kWaitingTokens = 96;
+static int64_t waitingTokens(const LinearVariant &variant) {
+  return variant.amx ? 256 : 96;
+}
 
 LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
                            const LinearVariant &variant, unsigned weight)
@@ -76,7 +78,7 @@ LinearOutput::LinearOutput(Emitter &e, const LinearForm &form,
       rows(e, form.output,
            weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
       output(weight + form.weights() * (form.bias ? 2 : 1) + form.residual),
-      waiting(variant.many() ? kWaitingTokens : variant.high),
+      waiting(variant.many() ? waitingTokens(variant) : variant.high),
       // Few tokens read weights from memory, as long stretches as there are.
       byPanel(variant.many()) {
   waitingOutputs = byPanel ? kPanelBlock : form.itemOutputs();
@@ -444,10 +446,13 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
   }
   if (op.getParams().contains("ops") && failed(setProgram(kernel, form)))
     return failure();
+  bool amx = takesAMX(kernel.target(), form);
   auto emit = [&](StringRef suffix, int64_t low, int64_t high) {
     LinearVariant variant{kernel.functionName(suffix), low, high,
-                          high == -1 && form.unpacks()};
-    if (form.level == 4)
+                          high == -1 && form.unpacks(), high == -1 && amx};
+    if (variant.amx)
+      emitAMXLinear(kernel, form, variant);
+    else if (form.level == 4)
       emitInt8Linear(kernel, form, variant);
     else if (layout->isAffine())
       emitAffineLinear(kernel, form, variant);
@@ -459,8 +464,10 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
         variant.name,
         rt::RangeAttr::get(op.getContext(), kernel.rowSymbol(), low, high));
   };
-  // Unpacking first pays from about 64 tokens on.
-  int64_t few = form.unpacks() ? 64 : 8;
+  // Unpacking first pays from about 64 tokens on, with AMX 32.
+  int64_t few = 8;
+  if (form.unpacks())
+    few = amx ? 32 : 64;
   emit("m1", 1, 1);
   emit("m" + std::to_string(few), 2, few);
   emit("mn", few + 1, -1);

@@ -40,6 +40,7 @@ struct LinearVariant {
   std::string name;
   int64_t low, high;    ///< high -1: no bound
   bool unpacks = false; ///< the weights of a panel, for all tokens at once
+  bool amx = false;     ///< multiplies by matrix tiles
 
   bool single() const { return high == 1; }
   bool many() const { return high == -1; }
@@ -141,6 +142,10 @@ void emitAffineLinear(KernelBuilder &kernel, const LinearForm &form,
                       const LinearVariant &variant);
 void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
                     const LinearVariant &variant);
+/// The same for many tokens, by the tiles of AMX; and whether it can.
+void emitAMXLinear(KernelBuilder &kernel, const LinearForm &form,
+                   const LinearVariant &variant);
+bool takesAMX(const KernelTarget &target, const LinearForm &form);
 void emitPairsLinear(KernelBuilder &kernel, const LinearForm &form,
                      const LinearVariant &variant);
 

@@ -14,6 +14,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Kernels/Layouts.h"
 #include "passes/Kernels/Passes.h"
+#include "runtime/core/CPUFeatures.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -222,11 +223,16 @@ std::vector<std::string> testedCPUs() {
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);
   if (failed(host))
     fatal(error);
-  if (host->has("avx512vnni") || host->has("avx512bf16"))
-    return {"native", "x86-64-v4", "x86-64-v3"};
-  if (host->has("avx512f"))
-    return {"native", "x86-64-v3"};
-  return {"native"};
+  std::vector<std::string> cpus{"native"};
+  for (const char *level : {"znver4", "x86-64-v4", "x86-64-v3"}) {
+    FailureOr<CPUTarget> target = CPUTarget::get(level, error);
+    if (failed(target))
+      fatal(error);
+    if (target->features != host->features &&
+        ::llm::runtime::missingCpuFeatures(target->features).empty())
+      cpus.emplace_back(level);
+  }
+  return cpus;
 }
 
 } // namespace llm::test

@@ -51,8 +51,8 @@ private:
   int fd = -1;
 };
 
-/// Processors to test: "native", and x86-64-v3 and -v4 where the host has more
-/// and LLM_TEST_NATIVE_ONLY is not set.
+/// Processors to test: "native" and, where LLM_TEST_NATIVE_ONLY is not set,
+/// others whose code differs and runs here: znver4, x86-64-v4, x86-64-v3.
 std::vector<std::string> testedCPUs();
 
 /// Whether `cpu` has an LLVM feature.

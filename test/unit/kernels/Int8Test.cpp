@@ -128,6 +128,12 @@ static const Affine kWeights[] = {
     {17, 521, 4, 256, "f32", Affine::Codes},
     {65, 160, 2, 32, "f16", Affine::Codes},
     {16, 288, 8, 128, "f32", Affine::Floats},
+    // Whole steps of matrix tiles, of short groups and of long ones.
+    {33, 1152, 4, 32, "f16", Affine::None},
+    {47, 320, 4, 128, "f32", Affine::Codes},
+    {40, 544, 8, 1 << 20, "f16", Affine::None},
+    {36, 768, 4, 512, "f16", Affine::Codes},
+    {33, 640, 8, 256, "f32", Affine::Floats},
 };
 
 static std::string linearParams(const Affine &w, int scaleGroup, bool bias,
@@ -171,9 +177,13 @@ static float expected(const Affine &w, const Quantized &in, int scaleGroup,
 
 constexpr int kMaxRows = 101;
 
+static const std::vector<int> kRowCounts{1,  2,  3,  4,  7,  8,       9,
+                                         12, 13, 31, 32, 33, kMaxRows};
+
 static void checkLinear(const Affine &w, const std::string &cpu,
                         const Buffer<float> &x, bool hasBias, bool hasResidual,
-                        int groupsOfScale = 1) {
+                        int groupsOfScale = 1,
+                        const std::vector<int> &rowCounts = kRowCounts) {
   int scaleGroup = w.groupSize * groupsOfScale;
   std::string what =
       cpu + " " + describe(w) + " scales of " + std::to_string(scaleGroup);
@@ -188,8 +198,8 @@ static void checkLinear(const Affine &w, const std::string &cpu,
                         linearParams(w, scaleGroup, hasBias, hasResidual), cpu);
   int64_t panels = (w.n + 31) / 32;
   Buffer<float> bias = randomFloats(w.n, 2),
-                residual = randomFloats(kMaxRows * w.n, 3);
-  for (int rows : {1, 2, 3, 4, 7, 8, 9, 12, 13, 31, 32, 33, 101}) {
+                residual = randomFloats(rowCounts.back() * w.n, 3);
+  for (int rows : rowCounts) {
     // The last `rows` rows, so that one row is not always the same.
     int first = rows == 1 ? 6 : 0;
     Quantized in(rows, w.k, w.groupSize, scaleGroup);
@@ -234,9 +244,18 @@ TEST(Int8, LinearAgainstExactSums) {
 TEST(Int8, LinearOfWiderScales) {
   for (const std::string &cpu : testedCPUs())
     for (const Affine &w : shapesFor(cpu, kWeights))
-      for (int groups : {4, 5})
+      for (int groups : {4, 5, 9})
         if (w.groups() > 1)
           checkLinear(w, cpu, hardRows(kMaxRows, w.k), false, false, groups);
+}
+
+/// More rows than a block takes.
+TEST(Int8, LinearOfManyRows) {
+  constexpr int kRows = 1100;
+  for (const Affine &w : {Affine{33, 320, 4, 32, "f16", Affine::None},
+                          Affine{40, 1024, 8, 1 << 20, "f16", Affine::None}})
+    checkLinear(w, "native", hardRows(kRows, w.k), false, true,
+                w.bits == 4 ? 4 : 1, {520, kRows});
 }
 
 TEST(Int8, LinearAddsBiasAndResidual) {
