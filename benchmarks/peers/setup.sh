@@ -24,11 +24,12 @@ if [ ! -d "$dir/$llama" ]; then
     --no-binary llama-cpp-python --dest "$dir" llama-cpp-python==${llama##*-}
   tar -xf "$dir/$llama.tar.gz" -C "$dir"
 fi
-compilers=()
-command -v cc >/dev/null && command -v c++ >/dev/null || compilers=(-DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22)
+# Not by GCC 12: its ldtilecfg reads 8 of 64 bytes as far as it knows, so the
+# configuration is not written, and llama.cpp dies on processors with AMX.
 cmake --fresh -S "$dir/$llama/vendor/llama.cpp" -B "$dir/llama.cpp" -G Ninja \
   -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_BUILD_APP=OFF \
   -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF \
-  -DLLAMA_OPENSSL=OFF "${compilers[@]}" >"$dir/cmake.log"
+  -DLLAMA_OPENSSL=OFF -DCMAKE_C_COMPILER=clang-22 \
+  -DCMAKE_CXX_COMPILER=clang++-22 >"$dir/cmake.log"
 ninja -C "$dir/llama.cpp" llama-batched-bench llama-completion llama-quantize >"$dir/ninja.log"
 echo "$stamp" >"$dir/.stamp"
