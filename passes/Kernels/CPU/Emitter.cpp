@@ -9,6 +9,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <cmath>
+
 namespace mlir::llm {
 
 static OpBuilder atEnd(Operation *code) {
@@ -139,8 +141,8 @@ Value Emitter::exp(Value a) { return math::ExpOp::create(*this, a); }
 /// the low bits.
 static constexpr float kShifter = 12582912.0f;
 
-/// 2^fraction for one in [-1/2, 1/2], by a polynomial of `degree`.
-static Value exp2OfFraction(Emitter &e, Value fraction, int64_t degree) {
+/// 2^(x * scale) for one in [-1/2, 1/2], by a polynomial in `x` of `degree`.
+static Value smallExp2(Emitter &e, Value x, int64_t degree, double scale = 1) {
   // Least relative error on [-1/2, 1/2] with 2^0 = 1 exactly.
   static constexpr float kDegree3[] = {1, 0.6932829022f, 0.2422109544f,
                                        0.0550089292f};
@@ -151,9 +153,12 @@ static Value exp2OfFraction(Emitter &e, Value fraction, int64_t degree) {
                                        0.0096715130f,
                                        0.0013264727f};
   ArrayRef<float> terms = degree == 3 ? ArrayRef(kDegree3) : ArrayRef(kDegree5);
-  Value sum = e.splatLike(fraction, terms.back());
-  for (float term : llvm::reverse(terms.drop_back()))
-    sum = e.fma(sum, fraction, e.splatLike(fraction, term));
+  Value sum;
+  for (auto i = static_cast<int64_t>(terms.size()); i-- > 0;) {
+    double term = terms[i] * std::pow(scale, i);
+    Value constant = e.splatLike(x, static_cast<float>(term));
+    sum = sum ? e.fma(sum, x, constant) : constant;
+  }
   return sum;
 }
 
@@ -182,26 +187,24 @@ Value Emitter::exp2(Value a, int64_t degree) {
   Value fraction = sub(a, sub(shifted, shifter));
   Value exponent = exponentOf(*this, shifted);
   Value sum = arith::BitcastOp::create(*this, exponent.getType(),
-                                       exp2OfFraction(*this, fraction, degree));
+                                       smallExp2(*this, fraction, degree));
   Value scaled =
       arith::BitcastOp::create(*this, a.getType(), addi(sum, exponent));
   return zeroBelow(a, -126, scaled);
 }
 
 Value Emitter::expUpTo87(Value a) {
-  // log2 e in two parts, so that the fraction is rounded as one of [-1/2, 1/2],
-  // not as one of a * log2 e.
-  Value high = splatLike(a, 1.44269502162933349609375f),
-        low = splatLike(a, 1.92596299112661746e-8f);
   // 127 more: the exponent of a float, which keeps a NaN by a multiplication.
   Value shifter = splatLike(a, kShifter + 127);
-  Value shifted = fma(a, high, shifter);
+  Value shifted = fma(a, splatLike(a, M_LOG2E), shifter);
   Value integer = sub(shifted, shifter);
-  Value fraction = fma(a, high, arith::NegFOp::create(*this, integer));
-  fraction = fma(a, low, fraction);
+  // What is left of `a`. ln 2 in two parts: the first one's product with an
+  // integer is exact, whether fused or not (Cody and Waite, 1980).
+  Value rest = fma(integer, splatLike(a, -0.693359375f), a);
+  rest = fma(integer, splatLike(a, 2.12194440e-4f), rest);
   Value power =
       arith::BitcastOp::create(*this, a.getType(), exponentOf(*this, shifted));
-  return zeroBelow(a, -87, mul(exp2OfFraction(*this, fraction, 5), power));
+  return zeroBelow(a, -87, mul(smallExp2(*this, rest, 5, M_LOG2E), power));
 }
 
 Value Emitter::sqrt(Value a) { return math::SqrtOp::create(*this, a); }
