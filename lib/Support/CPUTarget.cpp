@@ -19,6 +19,8 @@ using namespace mlir;
 
 namespace llm {
 
+/// Optional below AVX2.
+static constexpr llvm::StringLiteral kSSE[] = {"sse4.1", "ssse3"};
 static constexpr llvm::StringLiteral kBase[] = {"avx2", "bmi2", "f16c", "fma"};
 static constexpr llvm::StringLiteral kAVX512[] = {"avx512bw", "avx512dq",
                                                   "avx512f", "avx512vl"};
@@ -35,7 +37,7 @@ std::string CPUTarget::featureString() const {
   std::string result;
   for (const std::string &feature : features)
     result += (result.empty() ? "+" : ",+") + feature;
-  return result;
+  return result.empty() ? "+sse2" : result;
 }
 
 /// The features of `mcpu`, all of them.
@@ -52,7 +54,8 @@ static FailureOr<llvm::StringSet<>> allFeatures(StringRef mcpu,
   }
   if (llvm::X86::parseArchX86(mcpu, /*Only64Bit=*/true) == llvm::X86::CK_None) {
     error = "unknown processor '" + mcpu.str() +
-            "'; name one that LLVM knows, x86-64-v3, x86-64-v4 or native";
+            "'; name one that LLVM knows, x86-64, x86-64-v2, x86-64-v3, "
+            "x86-64-v4 or native";
     return failure();
   }
   SmallVector<StringRef> names;
@@ -75,35 +78,38 @@ FailureOr<CPUTarget> CPUTarget::get(StringRef mcpu, std::string &error) {
     return failure();
   CPUTarget target;
   target.name = mcpu == "native" ? llvm::sys::getHostCPUName().str() : mcpu;
-  for (StringRef feature : kBase) {
-    if (!all->contains(feature)) {
-      error = "processor '" + target.name + "' lacks " + feature.str() +
-              "; x86-64-v3 (AVX2, FMA, F16C, BMI2) is the least supported";
-      return failure();
-    }
-    target.features.push_back(feature.str());
-  }
-  if (llvm::all_of(kAVX512, [&](StringRef f) { return all->contains(f); })) {
-    for (StringRef feature : kAVX512)
-      target.features.push_back(feature.str());
-    // Processors by Intel multiply f32 twice as fast as pairs of bf16.
-    bool isIntel = all->contains("amx-bf16") || target.name == "cooperlake";
-    for (StringRef feature : kExtra)
-      if (all->contains(feature) && !(isIntel && feature == "avx512bf16"))
-        target.features.push_back(feature.str());
-  } else {
-    for (StringRef feature : kAVX2Extra)
+  auto hasAll = [&](ArrayRef<llvm::StringLiteral> list) {
+    return llvm::all_of(list, [&](StringRef f) { return all->contains(f); });
+  };
+  // Processors by Intel multiply f32 twice as fast as pairs of bf16.
+  if (all->contains("amx-bf16") || target.name == "cooperlake")
+    all->erase("avx512bf16");
+  // Those of `list` that the processor has.
+  auto take = [&](ArrayRef<llvm::StringLiteral> list) {
+    for (StringRef feature : list)
       if (all->contains(feature))
         target.features.push_back(feature.str());
+  };
+  if (!hasAll(kBase)) {
+    take(kSSE);
+  } else {
+    take(kBase);
+    if (hasAll(kAVX512)) {
+      take(kAVX512);
+      take(kExtra);
+    } else {
+      take(kAVX2Extra);
+    }
   }
   llvm::sort(target.features);
   // The levels name no processor to tune for; take a common one of each.
-  target.tune = mcpu == "x86-64-v3"   ? "haswell"
-                : mcpu == "x86-64-v4" ? "skylake-avx512"
-                                      : target.name;
+  target.tune = target.name;
   if (llvm::X86::parseTuneCPU(target.tune, /*Only64Bit=*/true) ==
       llvm::X86::CK_None)
-    target.tune = target.has("avx512f") ? "skylake-avx512" : "haswell";
+    target.tune = target.has("avx512f") ? "skylake-avx512"
+                  : target.has("avx2")  ? "haswell"
+                  : target.has("ssse3") ? "nehalem"
+                                        : "x86-64";
   return target;
 }
 
@@ -154,8 +160,8 @@ FailureOr<CPUTarget> CPUTarget::of(ModuleOp code) {
     auto known = [&](ArrayRef<llvm::StringLiteral> list) {
       return llvm::is_contained(list, text.getValue());
     };
-    if (!text ||
-        !(known(kBase) || known(kAVX512) || known(kExtra) || known(kAVX2Extra)))
+    if (!text || !(known(kSSE) || known(kBase) || known(kAVX512) ||
+                   known(kExtra) || known(kAVX2Extra)))
       return code.emitError("code module names an unknown CPU feature ")
              << name;
     target.features.push_back(text.str());

@@ -24,22 +24,25 @@ struct CPUTarget {
   std::string name;
   /// The processor whose timings guide instruction selection.
   std::string tune;
-  /// LLVM's names, sorted: always avx2, bmi2, f16c and fma; of avx512f,
-  /// avx512bw, avx512vl, avx512dq (together), avx512vnni, avx512bf16, amx-tile
-  /// and amx-int8 those that the processor has; avxvnni where it has no
-  /// AVX-512. avx512bf16 only where it is faster than f32, which it is not on
-  /// Intel's processors.
+  /// LLVM's names, sorted. Where the processor has all of avx2, bmi2, f16c and
+  /// fma: these; of avx512f, avx512bw, avx512vl, avx512dq (together),
+  /// avx512vnni, avx512bf16, amx-tile and amx-int8 those that it has;
+  /// avx512bf16 only where it is faster than f32, which it is not on Intel's
+  /// processors; avxvnni where it has no AVX-512. Else of ssse3 and sse4.1
+  /// those that it has.
   std::vector<std::string> features;
 
   bool has(llvm::StringRef feature) const;
-  /// f32 lanes of a full register: 16 with AVX-512, else 8.
-  int64_t vectorWidth() const { return has("avx512f") ? 16 : 8; }
-  /// "+avx2,+bmi2,..." as LLVM takes it.
+  /// f32 lanes of a full register.
+  int64_t vectorWidth() const {
+    return has("avx512f") ? 16 : has("avx2") ? 8 : 4;
+  }
+  /// "+avx2,+bmi2,..." as LLVM takes it; "+sse2", which every x86-64 has, for
+  /// none.
   std::string featureString() const;
 
-  /// Resolves `mcpu`: "native", "x86-64-v3", "x86-64-v4" or a processor that
-  /// LLVM knows. Fails on an unknown name and on a processor without AVX2, FMA,
-  /// F16C and BMI2; `error` says which.
+  /// Resolves `mcpu`: "native", a level from "x86-64" to "x86-64-v4" or a
+  /// 64-bit processor that LLVM knows. Fails on another name; `error` says so.
   static mlir::FailureOr<CPUTarget> get(llvm::StringRef mcpu,
                                         std::string &error);
 

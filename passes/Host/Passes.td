@@ -55,7 +55,8 @@ def ExpandScalarMathPass : Pass<"llm-expand-scalar-math", "::mlir::ModuleOp"> {
   let description = [{
     exp, log, log1p, sin, cos, tanh, erf, powf and the float remainder on
     scalars of f32 and f64 become arithmetic in f64: within 1 ulp in f32, within
-    a few in f64. What x86-64-v3 has an instruction for stays.
+    a few in f64. What x86-64-v3 has an instruction for stays; code for older
+    processors writes it out in its turn.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect"];

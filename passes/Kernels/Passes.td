@@ -86,7 +86,7 @@ def GenerateKernelsPass : Pass<"llm-generate-kernels", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"mcpus", "mcpu", "std::string",
-      "Processors of CPU code: native (the default), x86-64-v3, x86-64-v4 or names LLVM knows">,
+      "Processors of CPU code: native (the default), x86-64, x86-64-v2, -v3, -v4 or names LLVM knows">,
     ListOption<"archs", "arch", "std::string",
       "Architectures of programs for cuda: sm_80, sm_90, ...">
   ];

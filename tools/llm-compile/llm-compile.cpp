@@ -178,10 +178,11 @@ int main(int argc, char **argv) {
                  "checked; so far rms_norm and int4 linear)")
       ->delimiter(',')
       ->check(CLI::IsMember({"cpu", "cuda-emulator"}));
-  app.add_option("--mcpu", options.mcpus,
-                 "processors: native, x86-64-v3, x86-64-v4 or names that LLVM "
-                 "knows; the artifact holds code for each, and llm-run takes "
-                 "the widest that runs")
+  app.add_option(
+         "--mcpu", options.mcpus,
+         "processors: native, x86-64 (all of them), x86-64-v2, -v3, -v4 "
+         "or names that LLVM knows; the artifact holds code for each, "
+         "and llm-run takes the widest that runs")
       ->delimiter(',');
   app.add_option("--tokenizer", options.tokenizer,
                  "tokenizer file or directory; else beside or above the model");

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Target/CPU/CompileModule.h"
 
+#include "lib/Target/CPU/ExpandInstructions.h"
 #include "lib/Target/CPU/LinkObject.h"
 #include "lib/Target/CPU/MathExpansion.h"
 #include "llm/ABI/kernel.h"
@@ -330,6 +331,7 @@ compileToSharedObject(ModuleOp code, const CPUTarget &target,
   makeTable(*ir, entries);
   defineMemoryFunctions(*ir);
   setFunctionAttributes(*ir, target);
+  expandInstructions(*ir, target);
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*ir, &problems))

@@ -36,6 +36,8 @@ SmallVector<Value> transpose(Emitter &e, ArrayRef<Value> rows) {
     next[i + 2] = interleave(abUpper, cdUpper, 2, false);
     next[i + 3] = interleave(abUpper, cdUpper, 2, true);
   }
+  if (n == 4)
+    return next;
   // Now lane L of next[4 k + j] is column 4 L + j of rows 4 k to 4 k + 3: a
   // transposition of lanes between the k's is left.
   SmallVector<Value> result(n);

@@ -75,7 +75,7 @@ public:
   Value min(Value a, Value b);
   /// The larger one, a single instruction; b where either is NaN.
   Value larger(Value a, Value b);
-  /// a * b + c, rounded once.
+  /// a * b + c, rounded once; twice where the processor has no FMA.
   Value fma(Value a, Value b, Value c);
   Value exp(Value a);
   /// e^a to 22 bits in a third of the operations, 0 below -87; of no use above

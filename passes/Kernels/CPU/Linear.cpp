@@ -29,12 +29,17 @@ static constexpr int64_t kPrefetchBytes = 8192;
 static constexpr int64_t kBlockBytes = 384 * 1024;
 
 /// With AVX-512 12 x 2 accumulators and with AVX2 3 x 4 leave registers for the
-/// weights; below 4 x 2 the latency of the chains is what counts.
+/// weights; below 4 x 2 the latency of the chains is what counts. With SSE 8
+/// of a token are too many anyway: they wait on the stack, which products and
+/// sums hide, and tokens share what it takes to widen a weight. More than 4
+/// gain a little, but LLVM takes three times as long.
 SmallVector<int64_t> denseTiles(const Emitter &e,
                                 const LinearVariant &variant) {
   if (e.width() >= 16)
     return {variant.many() ? 12 : 8, 4, 2, 1};
-  return {3, 2, 1};
+  if (e.width() >= 8)
+    return {3, 2, 1};
+  return {4, 2, 1};
 }
 
 bool LinearForm::unpacks() const {

@@ -145,8 +145,11 @@ void AffineEmitter::doTile(Value panel, Value token, int64_t tile) {
 }
 
 void AffineEmitter::emit(const LinearVariant &variant) {
-  SmallVector<int64_t> tiles =
-      width < 16 ? SmallVector<int64_t>{2, 1} : SmallVector<int64_t>{8, 4, 1};
+  SmallVector<int64_t> tiles{4, 2, 1};
+  if (width == 8)
+    tiles = {2, 1};
+  if (width >= 16)
+    tiles = {8, 4, 1};
   forLinearTiles(e, output, variant, blockRows(layout.k * 4, 8), tiles,
                  [&](Value panel, Value token, int64_t tile) {
                    doTile(panel, token, tile);

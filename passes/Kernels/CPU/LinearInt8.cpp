@@ -134,6 +134,8 @@ private:
 static Dot dotKind(const KernelTarget &target, int64_t width, int64_t bits) {
   if (target.has("avx512vnni") || (width < 16 && target.has("avxvnni")))
     return Dot::VNNI;
+  if (width == 4 && !target.has("ssse3"))
+    return Dot::Halves;
   if (bits <= 4)
     return Dot::Shorts;
   return width < 16 ? Dot::Signs : Dot::Halves;
@@ -170,8 +172,9 @@ Value Int8Emitter::call(StringRef name, Type type, ValueRange args) {
 
 /// acc + the products of 16-bit neighbours, two to an i32 lane.
 Value Int8Emitter::addPairs(Value acc, Value a, Value b) {
-  StringRef name =
-      width == 16 ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd";
+  StringRef name = width == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                   : width == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                : "llvm.x86.sse2.pmadd.wd";
   return e.addi(acc, call(name, acc.getType(), {a, b}));
 }
 
@@ -182,8 +185,9 @@ Value Int8Emitter::dot(Value acc, Value weights, Value inputs) {
   auto shorts = VectorType::get({2 * width}, e.getIntegerType(16));
   bool wide = width == 16;
   auto multiply = [&](Value w, Value x) {
-    return call(wide ? "llvm.x86.avx512.pmaddubs.w.512"
-                     : "llvm.x86.avx2.pmadd.ub.sw",
+    return call(wide         ? "llvm.x86.avx512.pmaddubs.w.512"
+                : width == 8 ? "llvm.x86.avx2.pmadd.ub.sw"
+                             : "llvm.x86.ssse3.pmadd.ub.sw.128",
                 shorts, {w, x});
   };
   switch (kind) {
@@ -199,9 +203,10 @@ Value Int8Emitter::dot(Value acc, Value weights, Value inputs) {
   case Dot::Signs: {
     // 128 * 127 * 2 stays within 16 bits.
     Value w = e.bitcast(weights, bytes);
-    Value pairs = multiply(
-        math::AbsIOp::create(e, w),
-        call("llvm.x86.avx2.psign.b", bytes, {e.bitcast(inputs, bytes), w}));
+    Value pairs = multiply(math::AbsIOp::create(e, w),
+                           call(width == 8 ? "llvm.x86.avx2.psign.b"
+                                           : "llvm.x86.ssse3.psign.b.128",
+                                bytes, {e.bitcast(inputs, bytes), w}));
     return addPairs(acc, pairs, e.splatInt(1, 2 * width, 16));
   }
   case Dot::Halves: {

@@ -53,7 +53,8 @@ static std::string linearParams(const Affine &w, int level, bool bias) {
 
 TEST(Affine, LinearF32IsTheDenseLinearOfItsValues) {
   constexpr int kMaxRows = 33;
-  for (const std::string &cpu : testedCPUs())
+  for (const std::string &cpu : testedCPUs()) {
+    MultiplyAdd multiplyAdd(cpu);
     for (const Affine &w : shapesFor(cpu, kWeights)) {
       Buffer<uint8_t> packed =
           pack(w.weight(), "{kind = \"panel_affine\", " + w.layout() + "}");
@@ -73,7 +74,7 @@ TEST(Affine, LinearF32IsTheDenseLinearOfItsValues) {
         for (int row = 0; row < w.n; ++row) {
           float chain = 0;
           for (int i = 0; i < w.k; ++i)
-            chain = std::fmaf(x[t * w.k + i], w.value(row, i), chain);
+            chain = multiplyAdd(x[t * w.k + i], w.value(row, i), chain);
           ASSERT_EQ(alone[t * w.n + row], chain + bias[row])
               << cpu << " " << describe(w);
         }
@@ -87,4 +88,5 @@ TEST(Affine, LinearF32IsTheDenseLinearOfItsValues) {
         EXPECT_TRUE(out.intact());
       }
     }
+  }
 }

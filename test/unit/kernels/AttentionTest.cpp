@@ -13,14 +13,6 @@
 
 using namespace llm::test;
 
-/// The host's own code, AVX-512 without bf16 products, and AVX2.
-static std::vector<std::string> attentionCPUs() {
-  std::vector<std::string> cpus = testedCPUs();
-  if (hasFeature("native", "avx512bf16"))
-    cpus.push_back("x86-64-v4");
-  return cpus;
-}
-
 /// The kernel for pages of 16, compiled once.
 static const Attention &attentionFor(const AttentionShape &shape,
                                      const std::string &cpu) {
@@ -52,7 +44,7 @@ static const AttentionShape kShapes[] = {
 };
 
 TEST(Attention, AgainstDoubleAnyPageSize) {
-  for (const std::string &cpu : attentionCPUs()) {
+  for (const std::string &cpu : testedCPUs()) {
     SCOPED_TRACE(cpu);
     std::vector<AttentionShape> shapes = shapesFor(cpu, kShapes);
     for (const AttentionShape &shape : shapes) {
@@ -89,7 +81,7 @@ TEST(Attention, AgainstDoubleAnyPageSize) {
 // A row is the same alone as in any company: whatever tokens of whatever
 // sequences share the step, and wherever a prompt is cut.
 TEST(Attention, RowInvariance) {
-  for (const std::string &cpu : attentionCPUs())
+  for (const std::string &cpu : testedCPUs())
     for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
       SCOPED_TRACE(cpu);
       const Attention &attention = attentionFor(shape, cpu);
@@ -128,7 +120,7 @@ TEST(Attention, RowInvariance) {
 
 // One token of each sequence, by twos and by tens; more sequences than items.
 TEST(Attention, DecodeBatches) {
-  for (const std::string &cpu : attentionCPUs())
+  for (const std::string &cpu : testedCPUs())
     for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
       SCOPED_TRACE(cpu);
       const Attention &attention = attentionFor(shape, cpu);
@@ -159,7 +151,7 @@ TEST(Attention, DecodeBatches) {
 
 // A later token's infinity or NaN stays out of the rows before it.
 TEST(Attention, LaterSlotsStayHidden) {
-  for (const std::string &cpu : attentionCPUs())
+  for (const std::string &cpu : testedCPUs())
     for (AttentionShape shape : {AttentionShape{6, 2, 20, 36},
                                  {3, 1, 64, 64, 0, 0, "bf16"},
                                  {2, 2, 16, 16, 9, 0, "f16"},
@@ -192,7 +184,7 @@ TEST(Attention, LaterSlotsStayHidden) {
 TEST(Attention, ExtremeValues) {
   // Scores so far apart that one slot has all the weight; so small that all
   // have the same; values near the ends of the range.
-  for (const std::string &cpu : attentionCPUs())
+  for (const std::string &cpu : testedCPUs())
     for (const char *type : {"f32", "bf16", "i8"}) {
       SCOPED_TRACE(cpu);
       AttentionShape shape{4, 2, 24, 40, 0, 0, type};

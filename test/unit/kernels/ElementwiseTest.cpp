@@ -80,7 +80,9 @@ TEST(Elementwise, UnaryAgainstDouble) {
           at = x[i];
         }
       }
-      EXPECT_LE(worst, op.maxUlps) << cpu << " " << op.name << " at " << at;
+      // One more where products of a polynomial are rounded.
+      double bound = op.maxUlps + (op.maxUlps > 1 && !hasFeature(cpu, "fma"));
+      EXPECT_LE(worst, bound) << cpu << " " << op.name << " at " << at;
       EXPECT_TRUE(out.intact());
     }
 }

@@ -224,7 +224,8 @@ std::vector<std::string> testedCPUs() {
   if (failed(host))
     fatal(error);
   std::vector<std::string> cpus{"native"};
-  for (const char *level : {"znver4", "x86-64-v4", "x86-64-v3"}) {
+  for (const char *level :
+       {"znver4", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"}) {
     FailureOr<CPUTarget> target = CPUTarget::get(level, error);
     if (failed(target))
       fatal(error);

@@ -148,8 +148,8 @@ static std::string linearParams(const Affine &w, int scaleGroup, bool bias,
 
 /// The definition: exact sums of a group of weights, a chain over those that
 /// share a scale of the inputs, one chain over these.
-static float expected(const Affine &w, const Quantized &in, int scaleGroup,
-                      int t, int row) {
+static float expected(MultiplyAdd multiplyAdd, const Affine &w,
+                      const Quantized &in, int scaleGroup, int t, int row) {
   float outer = 0, inner = 0;
   int stride = rowStride(w.k);
   for (int g = 0; g < w.groups(); ++g) {
@@ -162,13 +162,14 @@ static float expected(const Affine &w, const Quantized &in, int scaleGroup,
     float zero = w.zero(row, g);
     float centred =
         w.zeros == Affine::Floats
-            ? std::fmaf(-zero, static_cast<float>(sum), static_cast<float>(dot))
+            ? multiplyAdd(-zero, static_cast<float>(sum),
+                          static_cast<float>(dot))
             : static_cast<float>(dot - static_cast<int>(zero) * sum);
     if (begin % scaleGroup == 0)
       inner = 0;
-    inner = std::fmaf(centred, w.scale(row, g), inner);
+    inner = multiplyAdd(centred, w.scale(row, g), inner);
     if (end == w.k || end % scaleGroup == 0)
-      outer = std::fmaf(
+      outer = multiplyAdd(
           inner, in.scales[t * groupsOf(w.k, scaleGroup) + begin / scaleGroup],
           outer);
   }
@@ -196,6 +197,7 @@ static void checkLinear(const Affine &w, const std::string &cpu,
       "quantize_rows", quantizeParams(w.k, w.groupSize, scaleGroup, zero), cpu);
   CompiledKernel kernel("linear",
                         linearParams(w, scaleGroup, hasBias, hasResidual), cpu);
+  MultiplyAdd multiplyAdd(cpu);
   int64_t panels = (w.n + 31) / 32;
   Buffer<float> bias = randomFloats(w.n, 2),
                 residual = randomFloats(rowCounts.back() * w.n, 3);
@@ -223,13 +225,16 @@ static void checkLinear(const Affine &w, const std::string &cpu,
       kernel.call(rows, buffers, {rows}, panel, panel + 1);
     for (int t = 0; t < rows; ++t)
       for (int row = 0; row < w.n; ++row) {
-        float want = expected(w, in, scaleGroup, t, row);
+        float want = expected(multiplyAdd, w, in, scaleGroup, t, row);
         if (hasBias)
           want += bias[row];
         if (hasResidual)
           want += residual[(first + t) * w.n + row];
-        ASSERT_EQ(out[t * w.n + row], want)
-            << what << " rows " << rows << " row " << t << " output " << row;
+        // Products that are rounded can be opposite infinities.
+        float got = out[t * w.n + row];
+        ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)))
+            << got << " not " << want << ", " << what << " rows " << rows
+            << " row " << t << " output " << row;
       }
   }
 }
@@ -245,7 +250,7 @@ TEST(Int8, LinearOfWiderScales) {
   for (const std::string &cpu : testedCPUs())
     for (const Affine &w : shapesFor(cpu, kWeights))
       for (int groups : {4, 5, 9})
-        if (w.groups() > 1)
+        if (w.groups() > 1 && (groups == 4 || hasFeature(cpu, "avx2")))
           checkLinear(w, cpu, hardRows(kMaxRows, w.k), false, false, groups);
 }
 
@@ -269,7 +274,9 @@ TEST(Int8, LinearAddsBiasAndResidual) {
 /// Inputs and weights as far from zero as they can be, all of one sign: the
 /// largest sums that narrow lanes must hold.
 TEST(Int8, LinearOfExtremes) {
-  for (const std::string &cpu : testedCPUs())
+  for (const std::string &cpu : testedCPUs()) {
+    if (cpu == "x86-64") // its lanes are wide
+      continue;
     for (int bits : {2, 4, 8})
       for (int code : {0, (1 << bits) - 1})
         for (float input : {1.0f, -1.0f}) {
@@ -278,6 +285,7 @@ TEST(Int8, LinearOfExtremes) {
           std::fill(x.begin(), x.end(), input);
           checkLinear(w, cpu, x, false, false);
         }
+  }
 }
 
 /// A NaN or an infinity shows in every output of its row, and in no other one.

@@ -208,14 +208,18 @@ TEST(LinearProgram, IsLinearThenElementwise) {
                            "scale_group = 64 : i64, zero = 8 : i64",
                     bf16 = ", output = \"bf16\"";
   for (const std::string &cpu : testedCPUs()) {
-    // All sizes on the host's own.
+    // All sizes on the host's own; the levels below AVX2 share the kinds.
     for (int n : {83, 5, 64, 160}) {
+      if (cpu == "x86-64-v2")
+        break;
       check(cpu, affine(n, 72, Affine::None, 4), 2, false, gate, "int8", int8);
       check(cpu, dense(n, 37, "panel_pairs", "bf16", 3), 2, n == 83, gate,
             "bf16", bf16);
       if (cpu != "native")
         break;
     }
+    if (cpu == "x86-64")
+      continue;
     check(cpu, affine(83, 72, Affine::Codes, 4), 2, true, gate, "f32", "");
     check(cpu, affine(33, 64, Affine::Codes, 0), 2, false, gate, "f32", "");
     check(cpu, dense(83, 37, "panel", "f32", 0), 1, true, gelu, "f32", "");

@@ -79,7 +79,8 @@ TEST(Pairs, PackerAndEmbedding) {
 
 /// From f32 it is the chain over ascending inputs of every dense weight.
 TEST(Pairs, LinearF32IsOneChain) {
-  for (const std::string &cpu : testedCPUs())
+  for (const std::string &cpu : testedCPUs()) {
+    MultiplyAdd multiplyAdd(cpu);
     for (auto [n, k] : shapesFor(cpu, kShapes)) {
       Weight w(n, k, 1);
       CompiledKernel kernel("linear", params(n, k, 0), cpu);
@@ -94,18 +95,20 @@ TEST(Pairs, LinearF32IsOneChain) {
           for (int row = 0; row < n; ++row) {
             float chain = 0;
             for (int i = 0; i < k; ++i)
-              chain = std::fmaf(x[t * k + i], w.at(row, i), chain);
+              chain = multiplyAdd(x[t * k + i], w.at(row, i), chain);
             ASSERT_EQ(out[t * n + row], chain)
                 << cpu << " " << n << "x" << k << " rows " << rows;
           }
       }
     }
+  }
 }
 
 /// From bf16 it is one chain over pairs, the second product first; the same
 /// with the instruction and without.
 TEST(Pairs, LinearBF16) {
-  for (const std::string &cpu : testedCPUs())
+  for (const std::string &cpu : testedCPUs()) {
+    MultiplyAdd multiplyAdd(cpu);
     for (auto [n, k] : shapesFor(cpu, kShapes)) {
       Weight w(n, k, 0.1f);
       CompiledKernel cast("cast_rows", "{k = " + std::to_string(k) + " : i64}",
@@ -132,8 +135,8 @@ TEST(Pairs, LinearBF16) {
             for (int i = 0; i < k; i += 2) {
               const BFloat16 *pair = &narrow[t * stride + i];
               if (i + 1 < k)
-                chain = std::fmaf(pair[1], w.at(row, i + 1), chain);
-              chain = std::fmaf(pair[0], w.at(row, i), chain);
+                chain = multiplyAdd(pair[1], w.at(row, i + 1), chain);
+              chain = multiplyAdd(pair[0], w.at(row, i), chain);
             }
             ASSERT_EQ(out[t * n + row], chain)
                 << cpu << " " << n << "x" << k << " rows " << rows << " row "
@@ -141,4 +144,5 @@ TEST(Pairs, LinearBF16) {
           }
       }
     }
+  }
 }

@@ -199,6 +199,8 @@ TEST(CPUFeatures, KnowsWhatTheCompilerUses) {
   EXPECT_TRUE(cpuHasFeature("sse2"));
   EXPECT_TRUE(cpuHasFeature("+sse2"));
   __builtin_cpu_init();
+  EXPECT_EQ(cpuHasFeature("ssse3"), __builtin_cpu_supports("ssse3") != 0);
+  EXPECT_EQ(cpuHasFeature("sse4.1"), __builtin_cpu_supports("sse4.1") != 0);
   EXPECT_EQ(cpuHasFeature("avx2"), __builtin_cpu_supports("avx2") != 0);
   EXPECT_EQ(cpuHasFeature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
   EXPECT_EQ(cpuHasFeature("avx512vnni"),
