@@ -25,6 +25,7 @@ import tensors  # noqa: E402
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1e-310, 1e-45]
 # Largest error in ulp of f64 results.
 BOUNDS = {"Exp": 2, "Log": 2, "Sin": 2, "Cos": 2, "Tanh": 4, "Erf": 4, "Pow": 2, "Mod": 0}
+PROCESSORS = ("x86-64-v3", "x86-64")
 
 
 def exact_erf(x):
@@ -169,18 +170,22 @@ def main():
                     )
                     file.write(f"{stem}.onnx\t{stem}.in\t{stem}.out\n")
                     jobs.append((operator, dtype, inputs, stem))
-        run = subprocess.run([sys.argv[1], listing], stdout=subprocess.PIPE, text=True)
-        said = dict(line.split("\t", 1) for line in run.stdout.splitlines())
         failed = 0
-        for i, (operator, dtype, inputs, stem) in enumerate(jobs):
-            status = said.get(str(i), "no result")
-            problem = None if status.startswith("ok") else status
-            if not problem:
-                problem = check(operator, dtype, inputs, tensors.read(stem + ".out")[0][0])
-            if problem:
-                failed += 1
-                print(f"FAIL {operator} {np.dtype(dtype).name}: {problem}")
-    print(f"{len(jobs) - failed} passed, {failed} failed")
+        # With multiply-adds and without.
+        for processor in PROCESSORS:
+            run = subprocess.run(
+                [sys.argv[1], listing, "2", processor], stdout=subprocess.PIPE, text=True
+            )
+            said = dict(line.split("\t", 1) for line in run.stdout.splitlines())
+            for i, (operator, dtype, inputs, stem) in enumerate(jobs):
+                status = said.get(str(i), "no result")
+                problem = None if status.startswith("ok") else status
+                if not problem:
+                    problem = check(operator, dtype, inputs, tensors.read(stem + ".out")[0][0])
+                if problem:
+                    failed += 1
+                    print(f"FAIL {processor}: {operator} {np.dtype(dtype).name}: {problem}")
+    print(f"{len(PROCESSORS) * len(jobs) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

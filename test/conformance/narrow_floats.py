@@ -98,7 +98,7 @@ def main():
         sys.exit(__doc__)
     np.seterr(all="ignore")
     passed = failed = 0
-    for processor in ("x86-64-v3", "native"):
+    for processor in ("x86-64", "x86-64-v3", "native"):
         jobs = []
         with tempfile.TemporaryDirectory() as root:
             listing = os.path.join(root, "list")

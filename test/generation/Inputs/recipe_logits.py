@@ -1,6 +1,6 @@
 """Compares the logits of each recipe with those of the recipe it is bounded by.
 
-    recipe_logits.py LLM_COMPILE LLM_RUN MODEL DIR
+    recipe_logits.py LLM_COMPILE LLM_RUN MODEL DIR [OPTION of LLM_COMPILE]...
 
 The error is |difference| / |reference| over all logits, in the 2-norm. It must
 lie under a bound and, so that the test sees the recipe at work, over a tenth of
@@ -17,7 +17,7 @@ BOUNDS = {"bf16": ("none", 0.02), "w8a8": ("none", 0.05), "w4a16": ("none", 0.5)
 
 
 def main():
-    compiler, run, model, directory = sys.argv[1:]
+    compiler, run, model, directory, *more = sys.argv[1:]
     generator = random.Random(3)
     tokens = f"{directory}/tokens.txt"
     with open(tokens, "w") as file:
@@ -26,7 +26,7 @@ def main():
     logits = {}
     for recipe in ("none", *BOUNDS):
         artifact, out = f"{directory}/{recipe}.llmx", f"{directory}/{recipe}.npy"
-        subprocess.run([compiler, model, "-o", artifact, f"--recipe={recipe}"], check=True)
+        subprocess.run([compiler, model, "-o", artifact, f"--recipe={recipe}", *more], check=True)
         subprocess.run([run, "perplexity", artifact, "--token-file", tokens, "--logits", out],
                        check=True, stdout=subprocess.DEVNULL)
         logits[recipe] = np.load(out).astype(np.float64)
