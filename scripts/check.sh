@@ -77,8 +77,10 @@ lit_filter=()
 
 step format format_check
 step docs docs_check
-# The host's own instruction sets in the quick check, those below in the others.
-[ "$level" = quick ] && export LLM_TEST_NATIVE_ONLY=1
+# The host's own instruction sets in the quick check, some of those below in the
+# default one.
+[ "$level" = quick ] && export LLM_TEST_CPUS=native
+[ "$level" = full ] && export LLM_TEST_CPUS=all
 suite unit scripts/run-unit-tests.sh $build
 suite lit /usr/lib/llvm-22/bin/lit -sv --timeout=900 "${lit_filter[@]}" $build/test
 if [ "$level" != quick ]; then

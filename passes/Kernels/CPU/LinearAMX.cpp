@@ -178,6 +178,7 @@ private:
   Value config;       ///< of the tiles
   Value sums;         ///< bytes: what tiles are stored to
   Value inner, outer; ///< chains of a pass, [token][output]
+  Value firstToken;   ///< of those that pass a panel
 };
 } // namespace
 
@@ -491,6 +492,14 @@ void AMXEmitter::doLongGroup(const Pass &pass, int64_t tiles, Value g,
     call("tilezero", tile);
   e.loop(e.idx(0), e.idx(length), depth, [&](Value at) {
     Value input = e.addi(e.muli(g, layout.groupSize), at);
+    // The first tokens fetch weights for the others.
+    Value isFirst = arith::CmpIOp::create(e, arith::CmpIPredicate::eq,
+                                          pass.token, firstToken);
+    if (!unpacked)
+      e.ifThen(isFirst, [&] {
+        Value lines = e.addi(groupAt(pass, g), e.muli(at, kPanelBlock));
+        prefetchWeights(e, output.weight(), lines, depth * kPanelBlock);
+      });
     for (int64_t i = 0; i < tiles; ++i)
       call("tileloadd64", kInputs + i, {inputsAt(pass, i, input), i64(stride)});
     for (int64_t j = 0; j < kVectors; ++j)
@@ -586,6 +595,7 @@ void AMXEmitter::emit() {
         Value zero = e.idx(0);
         Value rows = e.mini(e.idx(kTile), e.subi(end, begin));
         configure(rows);
+        firstToken = begin;
         if (isShort(layout)) {
           Value chains = e.muli(e.addi(e.subi(end, begin), kTile), kPanelBlock);
           e.loop(zero, chains, kTile,

@@ -217,15 +217,19 @@ bool hasFeature(const std::string &cpu, const std::string &feature) {
 }
 
 std::vector<std::string> testedCPUs() {
-  if (getenv("LLM_TEST_NATIVE_ONLY"))
-    return {"native"};
-  std::string error;
+  std::string error, which;
+  if (const char *chosen = getenv("LLM_TEST_CPUS"))
+    which = chosen;
+  std::vector<const char *> levels{"x86-64-v3", "x86-64"};
+  if (which == "all")
+    levels = {"znver4", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"};
+  if (which == "native")
+    levels.clear();
   FailureOr<CPUTarget> host = CPUTarget::get("native", error);
   if (failed(host))
     fatal(error);
   std::vector<std::string> cpus{"native"};
-  for (const char *level :
-       {"znver4", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"}) {
+  for (const char *level : levels) {
     FailureOr<CPUTarget> target = CPUTarget::get(level, error);
     if (failed(target))
       fatal(error);

@@ -52,8 +52,9 @@ private:
   int fd = -1;
 };
 
-/// Processors to test: "native" and, where LLM_TEST_NATIVE_ONLY is not set,
-/// others whose code differs and runs here: znver4 and the levels of x86-64.
+/// Processors to test, as far as their code differs and runs here: "native",
+/// x86-64-v3 and x86-64; only the first one where LLM_TEST_CPUS is "native";
+/// znver4 and the other levels, too, where it is "all".
 std::vector<std::string> testedCPUs();
 
 /// Whether `cpu` has an LLVM feature.
