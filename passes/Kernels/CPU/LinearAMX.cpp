@@ -138,6 +138,9 @@ private:
   /// they are short.
   int64_t groupsAtATime() const { return perScale == 3 ? 3 : kInputs; }
   bool wholeChains() const { return groupsAtATime() % perScale == 0; }
+  /// Whether outer chains stay in registers, where inner ones are of a group
+  /// each; else they wait in memory.
+  bool outerStays() const { return perScale == 1; }
   /// `next`: the pass whose first groups are multiplied meanwhile.
   void doShort(const Pass &pass, const Pass &next, int64_t inputs,
                Value isLast);
@@ -154,13 +157,23 @@ private:
   /// The first turn of a pass.
   Turn firstTurn(const Pass &pass, int64_t inputs);
   void multiply(const Turn &turn, int64_t number);
-  /// Adds the sums of a turn, which is multiplied, to the chains; multiplies
-  /// the next one meanwhile, a tile as soon as its sums are stored.
-  Vectors doTurn(const Turn &turn, const Turn &next, Vectors inner);
-  void addInner(const Pass &pass, Value g, const Vectors &inner);
+  /// Adds the sums of a turn, which is multiplied, to chains; multiplies the
+  /// next one meanwhile, a tile as soon as its sums are stored. `chains`, which
+  /// go from turn to turn: the outer ones that stay in registers, the inner
+  /// ones that are longer than a turn, or none.
+  Vectors doTurn(const Turn &turn, const Turn &next, Vectors chains);
+  /// Adds those of number `u` of its groups to inner chains.
+  void addSums(const Turn &turn, int64_t u, Value place, Vectors &inner);
+  /// Adds inner chains to outer ones: to `outer`, or to those in memory.
+  void addInner(const Pass &pass, Value g, ArrayRef<Value> inner,
+                Vectors &outer);
+  void addInner(const Pass &pass, Value g, ArrayRef<Value> inner);
   /// Adds groups [first, first + count), the first turn of which is multiplied.
-  Vectors doGroups(const Pass &pass, Value first, int64_t count, Vectors inner,
+  Vectors doGroups(const Pass &pass, Value first, int64_t count, Vectors chains,
                    const Turn &next);
+  /// The outer chains of a pass, while they are not in registers.
+  Vectors loadOuter(const Pass &pass);
+  void storeOuter(const Pass &pass, ArrayRef<Value> chains);
 
   // Long groups.
   void doLong(const Pass &pass, int64_t tiles);
@@ -330,65 +343,86 @@ void AMXEmitter::multiply(const Turn &turn, int64_t number) {
   }
 }
 
-AMXEmitter::Vectors AMXEmitter::doTurn(const Turn &turn, const Turn &next,
-                                       Vectors inner) {
-  const Pass &pass = turn.pass;
+void AMXEmitter::addSums(const Turn &turn, int64_t u, Value place,
+                         Vectors &inner) {
   auto ints = VectorType::get({kTile}, e.getI32Type());
-  for (int64_t u = 0; u < turn.count; ++u) {
-    Value place = e.address(sums, e.idx(u * kTile * kTile * 4));
-    store(u, place, kTile * 4);
-    if (u < next.count)
-      multiply(next, u);
-    Value g = e.addi(turn.first, u);
-    if (wholeChains() && u % perScale == 0)
-      inner.assign(kTile, e.splat(0, kTile));
-    GroupTerms terms = termsOf(pass, pass.column, g, turn.length);
-    for (int64_t m = 0; m < kTile; ++m) {
-      Value total = e.loadAt(ints, place, m * kTile * 4);
-      Value number = numberOf(terms, total, rowOf(pass, m), g);
-      inner[m] = e.fma(number, terms.scale, inner[m]);
-    }
-    if (wholeChains() && (u % perScale == perScale - 1 || u + 1 == turn.count))
-      addInner(pass, g, inner);
+  const Pass &pass = turn.pass;
+  Value g = e.addi(turn.first, u);
+  GroupTerms terms = termsOf(pass, pass.column, g, turn.length);
+  for (int64_t m = 0; m < kTile; ++m) {
+    Value total = e.loadAt(ints, place, m * kTile * 4);
+    Value number = numberOf(terms, total, rowOf(pass, m), g);
+    inner[m] = e.fma(number, terms.scale, inner[m]);
   }
-  for (int64_t u = turn.count; u < next.count; ++u)
-    multiply(next, u);
-  return inner;
 }
 
-void AMXEmitter::addInner(const Pass &pass, Value g, const Vectors &inner) {
+AMXEmitter::Vectors AMXEmitter::doTurn(const Turn &turn, const Turn &next,
+                                       Vectors chains) {
+  const Pass &pass = turn.pass;
+  Vectors inner = chains;
+  for (int64_t u = 0; u < kInputs; ++u) {
+    Value place = e.address(sums, e.idx(u * kTile * kTile * 4));
+    if (u < turn.count)
+      store(u, place, kTile * 4);
+    if (u < next.count)
+      multiply(next, u);
+    if (u >= turn.count)
+      continue;
+    if (wholeChains() && u % perScale == 0)
+      inner.assign(kTile, e.splat(0, kTile));
+    addSums(turn, u, place, inner);
+    if (!wholeChains() || (u % perScale != perScale - 1 && u + 1 < turn.count))
+      continue;
+    Value g = e.addi(turn.first, u);
+    if (outerStays())
+      addInner(pass, g, inner, chains);
+    else
+      addInner(pass, g, inner);
+  }
+  return wholeChains() ? chains : inner;
+}
+
+void AMXEmitter::addInner(const Pass &pass, Value g, ArrayRef<Value> inner,
+                          Vectors &outer) {
   int64_t scaleGroups = llvm::divideCeil(layout.k, scaleGroup);
   Value s = e.divi(g, perScale);
-  auto add = [&](function_ref<Value(int64_t)> scaleOf) {
-    Value place = e.address(outer, pass.chains);
-    for (int64_t m = 0; m < kTile; ++m) {
-      Value scale = e.broadcast(scaleOf(m), kTile);
-      int64_t at = m * kPanelBlock * 4;
-      Value sum = e.loadAt(e.f32Vec(kTile), place, at);
-      e.storeAt(e.fma(inner[m], scale, sum), place, at);
-    }
+  for (int64_t m = 0; m < kTile; ++m) {
+    Value at = e.addi(e.muli(rowOf(pass, m), scaleGroups), s);
+    Value scale = e.broadcast(e.load(tokenScales, at), kTile);
+    outer[m] = e.fma(inner[m], scale, outer[m]);
+  }
+}
+
+void AMXEmitter::addInner(const Pass &pass, Value g, ArrayRef<Value> inner) {
+  auto add = [&](const Pass &pass) {
+    Vectors outer = loadOuter(pass);
+    addInner(pass, g, inner, outer);
+    storeOuter(pass, outer);
   };
-  auto indexOf = [&](Value row) { return e.addi(e.muli(row, scaleGroups), s); };
-  // All rows but those of a few tokens lie at constant distances.
-  Value isWhole = arith::CmpIOp::create(e, arith::CmpIPredicate::eq, pass.rows,
-                                        e.idx(kTile));
-  e.ifElse(
-      isWhole,
-      [&] {
-        Value scales = e.address(tokenScales, e.muli(indexOf(pass.token), 4));
-        add([&](int64_t m) {
-          return e.loadAt(e.getF32Type(), scales, m * scaleGroups * 4);
-        });
-      },
-      [&] {
-        add([&](int64_t m) {
-          return e.load(tokenScales, indexOf(rowOf(pass, m)));
-        });
-      });
+  // Rows of a whole tile lie at constant distances.
+  Pass whole = pass;
+  whole.rows = e.idx(kTile);
+  Value isWhole =
+      arith::CmpIOp::create(e, arith::CmpIPredicate::eq, pass.rows, whole.rows);
+  e.ifElse(isWhole, [&] { add(whole); }, [&] { add(pass); });
+}
+
+AMXEmitter::Vectors AMXEmitter::loadOuter(const Pass &pass) {
+  Value place = e.address(outer, pass.chains);
+  Vectors chains;
+  for (int64_t m = 0; m < kTile; ++m)
+    chains.push_back(e.loadAt(e.f32Vec(kTile), place, m * kPanelBlock * 4));
+  return chains;
+}
+
+void AMXEmitter::storeOuter(const Pass &pass, ArrayRef<Value> chains) {
+  Value place = e.address(outer, pass.chains);
+  for (auto [m, chain] : llvm::enumerate(chains))
+    e.storeAt(chain, place, static_cast<int64_t>(m) * kPanelBlock * 4);
 }
 
 AMXEmitter::Vectors AMXEmitter::doGroups(const Pass &pass, Value first,
-                                         int64_t count, Vectors inner,
+                                         int64_t count, Vectors chains,
                                          const Turn &next) {
   int64_t each = groupsAtATime(), whole = count / each, rest = count % each;
   auto turnAt = [&](Value turn, int64_t groups) {
@@ -396,29 +430,38 @@ AMXEmitter::Vectors AMXEmitter::doGroups(const Pass &pass, Value first,
   };
   // All turns that a whole one follows.
   if (whole > 1)
-    inner = e.loop(
-        e.idx(0), e.idx(whole - 1), 1, inner, [&](Value at, ValueRange values) {
-          return doTurn(turnAt(at, each), turnAt(e.addi(at, 1), each),
-                        Vectors(values));
-        });
+    chains =
+        e.loop(e.idx(0), e.idx(whole - 1), 1, chains,
+               [&](Value at, ValueRange values) {
+                 return doTurn(turnAt(at, each), turnAt(e.addi(at, 1), each),
+                               Vectors(values));
+               });
   Turn last = turnAt(e.idx(whole), rest);
   if (whole)
-    inner = doTurn(turnAt(e.idx(whole - 1), each), rest ? last : next,
-                   std::move(inner));
-  return rest ? doTurn(last, next, std::move(inner)) : inner;
+    chains = doTurn(turnAt(e.idx(whole - 1), each), rest ? last : next,
+                    std::move(chains));
+  return rest ? doTurn(last, next, std::move(chains)) : chains;
 }
 
 void AMXEmitter::doShort(const Pass &pass, const Pass &next, int64_t inputs,
                          Value isLast) {
-  Vectors zeros(kTile, e.splat(0, kTile));
   int64_t groups = inputs / layout.groupSize, rest = inputs % layout.groupSize;
   Turn shortTurn{pass, e.addi(pass.block, groups), 1, rest};
   Turn after = rest ? shortTurn : firstTurn(next, inputs);
+  Turn last = firstTurn(next, inputs);
   if (wholeChains()) {
+    Vectors chains;
+    if (outerStays())
+      chains = loadOuter(pass);
     if (groups)
-      doGroups(pass, pass.block, groups, zeros, after);
+      chains = doGroups(pass, pass.block, groups, chains, after);
+    if (rest)
+      chains = doTurn(shortTurn, last, chains);
+    if (outerStays())
+      storeOuter(pass, chains);
   } else {
     // The chains of inputs that share a scale go through several turns.
+    Vectors zeros(kTile, e.splat(0, kTile));
     auto groupOf = [&](Value s) {
       return e.addi(pass.block, e.muli(s, perScale));
     };
@@ -426,22 +469,19 @@ void AMXEmitter::doShort(const Pass &pass, const Pass &next, int64_t inputs,
       Value first = groupOf(s);
       addInner(pass, first, doGroups(pass, first, count, zeros, next));
     };
-    int64_t whole = groups / perScale, last = groups % perScale;
+    int64_t whole = groups / perScale, left = groups % perScale;
     if (whole > 1)
       e.loop(e.idx(0), e.idx(whole - 1), 1, [&](Value s) {
         doScaleGroup(s, perScale,
                      turnOf(pass, groupOf(e.addi(s, 1)), perScale));
       });
-    Turn lastTurn = turnOf(pass, groupOf(e.idx(whole)), last);
+    Turn leftTurn = turnOf(pass, groupOf(e.idx(whole)), left);
     if (whole)
-      doScaleGroup(e.idx(whole - 1), perScale, last ? lastTurn : after);
-    if (last)
-      doScaleGroup(e.idx(whole), last, after);
-  }
-  if (rest) {
-    Vectors inner = doTurn(shortTurn, firstTurn(next, inputs), zeros);
-    if (!wholeChains())
-      addInner(pass, shortTurn.first, inner);
+      doScaleGroup(e.idx(whole - 1), perScale, left ? leftTurn : after);
+    if (left)
+      doScaleGroup(e.idx(whole), left, after);
+    if (rest)
+      addInner(pass, shortTurn.first, doTurn(shortTurn, last, zeros));
   }
   e.ifThen(isLast, [&] {
     Value column = e.addi(e.muli(pass.panel, kPanelBlock), pass.column);
