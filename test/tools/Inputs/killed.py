@@ -10,7 +10,12 @@ import time
 directory, command = sys.argv[1], sys.argv[2:]
 before = set(os.listdir(directory))
 for number in (signal.SIGTERM, signal.SIGHUP):
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    # Under nohup a signal would be ignored, which processes inherit.
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     while set(os.listdir(directory)) == before and process.poll() is None:
         time.sleep(0.001)
     if process.poll() is not None:
