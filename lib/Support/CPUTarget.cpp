@@ -24,8 +24,8 @@ static constexpr llvm::StringLiteral kSSE[] = {"sse4.1", "ssse3"};
 static constexpr llvm::StringLiteral kBase[] = {"avx2", "bmi2", "f16c", "fma"};
 static constexpr llvm::StringLiteral kAVX512[] = {"avx512bw", "avx512dq",
                                                   "avx512f", "avx512vl"};
-static constexpr llvm::StringLiteral kExtra[] = {"amx-int8", "amx-tile",
-                                                 "avx512bf16", "avx512vnni"};
+static constexpr llvm::StringLiteral kExtra[] = {
+    "amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512vnni"};
 /// Without AVX-512.
 static constexpr llvm::StringLiteral kAVX2Extra[] = {"avxvnni"};
 

@@ -349,6 +349,26 @@ void Emitter::storeAt(Value value, Value address, int64_t offset) {
                         /*alignment=*/1);
 }
 
+/// Loads MXCSR from `control`.
+static void setControl(Emitter &e, Value control) {
+  LLVM::CallIntrinsicOp::create(e, e.getStringAttr("llvm.x86.sse.ldmxcsr"),
+                                e.address(control, e.idx(0)));
+}
+
+Value Emitter::flushDenormals() {
+  // Bit 15 is for results, bit 6 for operands.
+  constexpr int64_t kZeros = 0x8040;
+  Value before = scratch(getI32Type(), 1), during = scratch(getI32Type(), 1);
+  LLVM::CallIntrinsicOp::create(*this, getStringAttr("llvm.x86.sse.stmxcsr"),
+                                address(before, idx(0)));
+  store(arith::OrIOp::create(*this, load(before, idx(0)), i32(kZeros)), during,
+        idx(0));
+  setControl(*this, during);
+  return before;
+}
+
+void Emitter::restoreDenormals(Value control) { setControl(*this, control); }
+
 Value Emitter::scratch(Type element, int64_t length) {
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&fn.getBody().front());

@@ -121,6 +121,10 @@ public:
   void storeAt(Value value, Value address, int64_t offset);
   /// Two neighbours of a buffer of bf16, the first one in the lower half.
   Value loadPair(Value memref, Value index);
+  /// Takes denormals for zeros from here on, as operands and as results; gives
+  /// what `restoreDenormals` takes to end it.
+  Value flushDenormals();
+  void restoreDenormals(Value control);
   /// A buffer on the stack of the call.
   Value scratch(Type element, int64_t length);
 

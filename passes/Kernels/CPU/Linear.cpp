@@ -451,11 +451,14 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
   }
   if (op.getParams().contains("ops") && failed(setProgram(kernel, form)))
     return failure();
-  bool amx = takesAMX(kernel.target(), form);
+  bool pairs = takesTileOrder(kernel.target(), form);
+  bool amx = pairs || takesAMX(kernel.target(), form);
   auto emit = [&](StringRef suffix, int64_t low, int64_t high) {
     LinearVariant variant{kernel.functionName(suffix), low, high,
                           high == -1 && form.unpacks(), high == -1 && amx};
-    if (variant.amx)
+    if (variant.amx && pairs)
+      emitAMXPairsLinear(kernel, form, variant);
+    else if (variant.amx)
       emitAMXLinear(kernel, form, variant);
     else if (form.level == 4)
       emitInt8Linear(kernel, form, variant);
@@ -473,6 +476,10 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
   int64_t few = 8;
   if (form.unpacks())
     few = amx ? 32 : 64;
+  // Tiles of bf16 are read as they lie: they pay as soon as reading does not
+  // bind.
+  if (pairs)
+    few = 4;
   emit("m1", 1, 1);
   emit("m" + std::to_string(few), 2, few);
   emit("mn", few + 1, -1);

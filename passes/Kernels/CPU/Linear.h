@@ -146,6 +146,12 @@ void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
 void emitAMXLinear(KernelBuilder &kernel, const LinearForm &form,
                    const LinearVariant &variant);
 bool takesAMX(const KernelTarget &target, const LinearForm &form);
+/// From rows of bf16 by tiles, and whether few rows follow the order of these:
+/// pairs of inputs that are multiplied at a time.
+inline constexpr int64_t kTilePairs = 16;
+void emitAMXPairsLinear(KernelBuilder &kernel, const LinearForm &form,
+                        const LinearVariant &variant);
+bool takesTileOrder(const KernelTarget &target, const LinearForm &form);
 void emitPairsLinear(KernelBuilder &kernel, const LinearForm &form,
                      const LinearVariant &variant);
 

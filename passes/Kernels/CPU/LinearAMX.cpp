@@ -18,19 +18,15 @@
 // Fewer than 16 tokens take tiles with fewer rows. Where the last tile of more
 // tokens would be short it starts before, and stores only what is left.
 //
-// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume
-// 1, chapter 18.
-//
 //===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/AMXTiles.h"
 #include "passes/Kernels/CPU/Linear.h"
 #include "passes/Kernels/CPU/UnpackedPanel.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace mlir::llm {
 
 /// Rows of a tile, and the outputs of one: i32 lanes of a row.
-static constexpr int64_t kTile = 16;
+static constexpr int64_t kTile = AMXTiles::kRows;
 /// Inputs of the largest groups that are added to chains in registers.
 static constexpr int64_t kShortGroup = 128;
 /// Inputs of a block of short groups: as many as leave its weights, and those
@@ -95,16 +91,11 @@ private:
   struct Pass {
     Value panel, base, column, token, rows, first, block, chains;
   };
-  // Tiles: sums, then inputs, then weights.
-  static constexpr int64_t kInputs = 4, kWeights = 6;
+  static constexpr int64_t kInputs = AMXTiles::kInputs;
+  static constexpr int64_t kWeights = AMXTiles::kWeights;
 
-  /// Configures all tiles: those of tokens have `rows` rows.
-  void configure(Value rows);
-  void call(StringRef name, ArrayRef<int64_t> tiles, ValueRange operands = {});
-  void multiply(int64_t sums, int64_t inputs, int64_t weights);
-  void store(int64_t tile, Value address, int64_t stride);
-  Value i64(int64_t value) {
-    return arith::ConstantOp::create(e, e.getI64IntegerAttr(value));
+  void multiply(int64_t sums, int64_t inputs, int64_t weights) {
+    tiles.multiply(centred ? "tdpbssd" : "tdpbsud", sums, inputs, weights);
   }
   Value inputsAt(const Pass &pass, int64_t tile, Value input) {
     Value row = e.addi(pass.token, tile * kTile);
@@ -176,8 +167,8 @@ private:
   void storeOuter(const Pass &pass, ArrayRef<Value> chains);
 
   // Long groups.
-  void doLong(const Pass &pass, int64_t tiles);
-  void doLongGroup(const Pass &pass, int64_t tiles, Value g, int64_t length);
+  void doLong(const Pass &pass, int64_t rowTiles);
+  void doLongGroup(const Pass &pass, int64_t rowTiles, Value g, int64_t length);
 
   const Layout &layout;
   const LinearVariant &variant;
@@ -187,8 +178,8 @@ private:
   int64_t perScale; ///< groups of weights that share a scale of the inputs
   bool centred;     ///< zero points are taken off the codes
   Value codes, tokenScales, offsets;
+  AMXTiles tiles;
   std::optional<UnpackedPanel> unpacked;
-  Value config;       ///< of the tiles
   Value sums;         ///< bytes: what tiles are stored to
   Value inner, outer; ///< chains of a pass, [token][output]
   Value firstToken;   ///< of those that pass a panel
@@ -217,51 +208,16 @@ AMXEmitter::AMXEmitter(KernelBuilder &kernel, const LinearForm &form,
       depth(depthOf(layout)), scaleGroup(form.scaleGroup),
       perScale(scaleGroup / layout.groupSize),
       centred(layout.bits < 8 && !hasFloatZeros(layout)), codes(e.buffer(0)),
-      tokenScales(e.buffer(1)), offsets(e.buffer(2)) {
+      tokenScales(e.buffer(1)), offsets(e.buffer(2)), tiles(e, depth) {
   int64_t inputs = isShort(layout) ? blockInputs(layout, scaleGroup) : layout.k;
   if (layout.bits < 8)
     unpacked.emplace(e, layout, kPanelBlock / kTile,
                      llvm::divideCeil(inputs, layout.groupSize), centred);
-  config = e.scratch(e.getIntegerType(8), 64);
   sums = e.scratch(e.getIntegerType(8), kInputs * kTile * kTile * 4);
   int64_t tokens = isShort(layout) ? kBlockTokens + kTile : 2 * kTile;
   outer = e.scratch(e.getF32Type(), tokens * kPanelBlock);
   if (!isShort(layout))
     inner = e.scratch(e.getF32Type(), tokens * kPanelBlock);
-}
-
-void AMXEmitter::call(StringRef name, ArrayRef<int64_t> tiles,
-                      ValueRange operands) {
-  SmallVector<Value> arguments;
-  for (int64_t tile : tiles)
-    arguments.push_back(arith::ConstantOp::create(e, e.getI8IntegerAttr(tile)));
-  llvm::append_range(arguments, operands);
-  LLVM::CallIntrinsicOp::create(e, e.getStringAttr(("llvm.x86." + name).str()),
-                                arguments);
-}
-
-void AMXEmitter::configure(Value rows) {
-  auto set = [&](int64_t at, Value value) {
-    e.store(arith::IndexCastOp::create(e, e.getIntegerType(8), value), config,
-            e.idx(at));
-  };
-  constexpr int64_t kColumnBytes = 16, kRows = 48;
-  for (int64_t at = 0; at < 64; ++at)
-    set(at, e.idx(at == 0)); // palette 1
-  for (int64_t tile = 0; tile < 8; ++tile) {
-    bool isInputs = tile >= kInputs && tile < kWeights;
-    set(kColumnBytes + 2 * tile, e.idx(isInputs ? depth : 4 * kTile));
-    set(kRows + tile, tile >= kWeights ? e.idx(depth / 4) : rows);
-  }
-  call("ldtilecfg", {}, e.address(config, e.idx(0)));
-}
-
-void AMXEmitter::multiply(int64_t sums, int64_t inputs, int64_t weights) {
-  call(centred ? "tdpbssd" : "tdpbsud", {sums, inputs, weights});
-}
-
-void AMXEmitter::store(int64_t tile, Value address, int64_t stride) {
-  call("tilestored64", tile, {address, i64(stride)});
 }
 
 Value AMXEmitter::weightsAt(const Pass &pass, Value column, Value g,
@@ -331,14 +287,14 @@ AMXEmitter::Turn AMXEmitter::firstTurn(const Pass &pass, int64_t inputs) {
 void AMXEmitter::multiply(const Turn &turn, int64_t number) {
   Value g = e.addi(turn.first, number);
   Value input = e.muli(g, layout.groupSize);
-  call("tilezero", number);
+  tiles.zero(number);
   for (int64_t at = 0; at < turn.length; at += depth) {
     int64_t tile = (number + at / depth) % 2;
-    call("tileloadd64", kInputs + tile,
-         {inputsAt(turn.pass, 0, e.addi(input, at)), i64(stride)});
-    call("tileloadd64", kWeights + tile,
-         {weightsAt(turn.pass, turn.pass.column, g, e.idx(at)),
-          i64(4 * kPanelBlock)});
+    tiles.load(kInputs + tile, inputsAt(turn.pass, 0, e.addi(input, at)),
+               stride);
+    tiles.load(kWeights + tile,
+               weightsAt(turn.pass, turn.pass.column, g, e.idx(at)),
+               4 * kPanelBlock);
     multiply(number, kInputs + tile, kWeights + tile);
   }
 }
@@ -363,7 +319,7 @@ AMXEmitter::Vectors AMXEmitter::doTurn(const Turn &turn, const Turn &next,
   for (int64_t u = 0; u < kInputs; ++u) {
     Value place = e.address(sums, e.idx(u * kTile * kTile * 4));
     if (u < turn.count)
-      store(u, place, kTile * 4);
+      tiles.store(u, place, kTile * 4);
     if (u < next.count)
       multiply(next, u);
     if (u >= turn.count)
@@ -525,11 +481,11 @@ void AMXEmitter::doBlock(Value panel, Value base, Value begin, Value end,
 // Long groups
 //===----------------------------------------------------------------------===//
 
-void AMXEmitter::doLongGroup(const Pass &pass, int64_t tiles, Value g,
+void AMXEmitter::doLongGroup(const Pass &pass, int64_t rowTiles, Value g,
                              int64_t length) {
   constexpr int64_t kVectors = kPanelBlock / kTile, kRow = kPanelBlock * 4;
-  for (int64_t tile = 0; tile < tiles * kVectors; ++tile)
-    call("tilezero", tile);
+  for (int64_t tile = 0; tile < rowTiles * kVectors; ++tile)
+    tiles.zero(tile);
   e.loop(e.idx(0), e.idx(length), depth, [&](Value at) {
     Value input = e.addi(e.muli(g, layout.groupSize), at);
     // The first tokens fetch weights for the others.
@@ -540,19 +496,19 @@ void AMXEmitter::doLongGroup(const Pass &pass, int64_t tiles, Value g,
         Value lines = e.addi(groupAt(pass, g), e.muli(at, kPanelBlock));
         prefetchWeights(e, output.weight(), lines, depth * kPanelBlock);
       });
-    for (int64_t i = 0; i < tiles; ++i)
-      call("tileloadd64", kInputs + i, {inputsAt(pass, i, input), i64(stride)});
+    for (int64_t i = 0; i < rowTiles; ++i)
+      tiles.load(kInputs + i, inputsAt(pass, i, input), stride);
     for (int64_t j = 0; j < kVectors; ++j)
-      call("tileloadd64", kWeights + j,
-           {weightsAt(pass, e.idx(j * kTile), g, at), i64(kRow)});
-    for (int64_t i = 0; i < tiles; ++i)
+      tiles.load(kWeights + j, weightsAt(pass, e.idx(j * kTile), g, at), kRow);
+    for (int64_t i = 0; i < rowTiles; ++i)
       for (int64_t j = 0; j < kVectors; ++j)
         multiply(i * kVectors + j, kInputs + i, kWeights + j);
   });
-  for (int64_t i = 0; i < tiles; ++i)
+  for (int64_t i = 0; i < rowTiles; ++i)
     for (int64_t j = 0; j < kVectors; ++j)
-      store(i * kVectors + j,
-            e.address(sums, e.idx(i * kTile * kRow + j * kTile * 4)), kRow);
+      tiles.store(i * kVectors + j,
+                  e.address(sums, e.idx(i * kTile * kRow + j * kTile * 4)),
+                  kRow);
 
   SmallVector<GroupTerms> terms;
   for (int64_t j = 0; j < kVectors; ++j)
@@ -605,19 +561,19 @@ void AMXEmitter::doLongGroup(const Pass &pass, int64_t tiles, Value g,
   });
 }
 
-void AMXEmitter::doLong(const Pass &pass, int64_t tiles) {
+void AMXEmitter::doLong(const Pass &pass, int64_t rowTiles) {
   if (layout.groups() == 1)
-    return doLongGroup(pass, tiles, e.idx(0), layout.k);
-  e.loop(e.idx(0), e.idx(tiles * kTile * kPanelBlock), kTile, [&](Value at) {
+    return doLongGroup(pass, rowTiles, e.idx(0), layout.k);
+  e.loop(e.idx(0), e.idx(rowTiles * kTile * kPanelBlock), kTile, [&](Value at) {
     e.storeVec(e.splat(0, kTile), inner, at);
     e.storeVec(e.splat(0, kTile), outer, at);
   });
   int64_t groups = layout.k / layout.groupSize;
   if (groups)
     e.loop(e.idx(0), e.idx(groups), 1,
-           [&](Value g) { doLongGroup(pass, tiles, g, layout.groupSize); });
+           [&](Value g) { doLongGroup(pass, rowTiles, g, layout.groupSize); });
   if (int64_t rest = layout.k % layout.groupSize)
-    doLongGroup(pass, tiles, e.idx(groups), rest);
+    doLongGroup(pass, rowTiles, e.idx(groups), rest);
   e.loop(pass.first, pass.rows, 1, [&](Value m) {
     for (int64_t j = 0; j < kPanelBlock; j += kTile)
       output.store(e.loadVec(outer, e.addi(e.muli(m, kPanelBlock), j), kTile),
@@ -634,7 +590,7 @@ void AMXEmitter::emit() {
         Value base = e.muli(panel, layout.panelBytes());
         Value zero = e.idx(0);
         Value rows = e.mini(e.idx(kTile), e.subi(end, begin));
-        configure(rows);
+        tiles.configure(rows);
         firstToken = begin;
         if (isShort(layout)) {
           Value chains = e.muli(e.addi(e.subi(end, begin), kTile), kPanelBlock);
@@ -663,7 +619,7 @@ void AMXEmitter::emit() {
         e.loop(whole, end, kTile,
                [&](Value t) { doLong(tileAt(panel, base, t, end, rows), 1); });
       });
-  call("tilerelease", {});
+  tiles.release();
   e.finish();
 }
 

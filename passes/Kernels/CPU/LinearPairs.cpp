@@ -9,7 +9,12 @@
 // f32 an output is the chain over ascending k that every dense weight has. From
 // rows of bf16 (accuracy level 3) it is one chain over ascending pairs, as
 // vdpbf16ps computes it: within a pair the second product is added first.
-// Without that instruction the rows of a tile are widened once for a few
+// With AMX, where inputs are whole tiles of 32, it is the order of tdpbf16ps:
+// for each tile the chain of the first inputs of its pairs and that of the
+// second ones, both from zero, are added, and their sum to the output;
+// denormals are zeros.
+//
+// Without these instructions the rows of a tile are widened once for a few
 // panels: in registers that would be an operation for each use of an input.
 //
 //===----------------------------------------------------------------------===//
@@ -38,11 +43,16 @@ private:
                          Vectors acc);
   Vectors addHalves(ArrayRef<Value> pairs, Value x, int64_t tile, Vectors acc,
                     bool both);
+  /// Adds the tile of pairs from pair `i` on in the order of AMX.
+  Vectors addTile(Value base, Value row, Value i, int64_t tile, Vectors acc);
+  /// The weights of a line.
+  Vectors pairsAt(Value line);
   /// The first or second elements of pairs (i32 lanes), as f32.
   Value half(Value pairs, bool second);
 
   const Layout &layout;
   bool narrow, dotProduct; ///< rows of bf16; an instruction for them
+  bool tileOrder;          ///< sums in the order of AMX
   Emitter e;
   LinearOutput output;
   int64_t width, vectors, stride; ///< elements from row to row of x
@@ -68,6 +78,7 @@ PairsEmitter::PairsEmitter(KernelBuilder &kernel, const LinearForm &form,
                            const LinearVariant &variant)
     : layout(form.layout), narrow(form.level == 3),
       dotProduct(narrow && kernel.target().has("avx512bf16")),
+      tileOrder(takesTileOrder(kernel.target(), form)),
       e(kernel, variant.name,
         pairsBuffers(kernel.kernel().getContext(), form, variant.single()), 1),
       output(e, form, variant, 1), width(e.width()),
@@ -124,13 +135,55 @@ PairsEmitter::Vectors PairsEmitter::addHalves(ArrayRef<Value> pairs, Value at,
   return acc;
 }
 
-PairsEmitter::Vectors PairsEmitter::addPair(Value line, Value at, int64_t tile,
-                                            Vectors acc, bool both) {
+PairsEmitter::Vectors PairsEmitter::pairsAt(Value line) {
   Vectors pairs;
   for (int64_t j = 0; j < vectors; ++j)
     pairs.push_back(e.bitcast(
         e.loadRaw(output.weight(), e.addi(line, j * 2 * width), 2 * width),
         VectorType::get({width}, e.getI32Type())));
+  return pairs;
+}
+
+PairsEmitter::Vectors PairsEmitter::addTile(Value base, Value row, Value i,
+                                            int64_t tile, Vectors acc) {
+  constexpr int64_t kLine = 2 * kPanelBlock, kUnroll = 4;
+  int64_t count = tile * vectors;
+  // The chains of the first inputs, then those of the second ones.
+  Vectors chains(2 * count, e.splat(0, width));
+  chains = e.loop(
+      i, e.addi(i, kTilePairs), kUnroll, chains,
+      [&](Value first, ValueRange values) {
+        Vectors next(values);
+        if (tile > 1)
+          prefetchWeights(e, output.weight(),
+                          e.addi(base, e.muli(first, kLine)), kUnroll * kLine);
+        for (int64_t u = 0; u < kUnroll; ++u) {
+          Value pair = e.addi(first, u);
+          Vectors pairs = pairsAt(e.addi(base, e.muli(pair, kLine)));
+          for (bool second : {false, true}) {
+            Vectors weights;
+            for (Value both : pairs)
+              weights.push_back(half(both, second));
+            for (int64_t m = 0; m < tile; ++m) {
+              Value at = e.addi(e.addi(row, m * stride), e.muli(pair, 2));
+              Value input = half(e.broadcast(e.loadPair(x, at), width), second);
+              for (int64_t j = 0; j < vectors; ++j) {
+                Value &sum = next[second * count + m * vectors + j];
+                sum = e.fma(input, weights[j], sum);
+              }
+            }
+          }
+        }
+        return next;
+      });
+  for (int64_t c = 0; c < count; ++c)
+    acc[c] = e.add(acc[c], e.add(chains[c], chains[count + c]));
+  return acc;
+}
+
+PairsEmitter::Vectors PairsEmitter::addPair(Value line, Value at, int64_t tile,
+                                            Vectors acc, bool both) {
+  Vectors pairs = pairsAt(line);
   if (dotProduct)
     return addDotProducts(pairs, at, tile, std::move(acc));
   return addHalves(pairs, at, tile, std::move(acc), both || narrow);
@@ -157,7 +210,13 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
   int64_t unroll = tile <= 2 ? 8 : tile <= 8 ? 4 : 2;
   int64_t full = whole / unroll * unroll;
   Vectors acc(tile * vectors, e.splat(0, width));
-  if (full)
+  if (tileOrder) {
+    full = whole;
+    acc = e.loop(e.idx(0), e.idx(whole), kTilePairs, acc,
+                 [&](Value i, ValueRange values) {
+                   return addTile(base, row, i, tile, Vectors(values));
+                 });
+  } else if (full) {
     acc = e.loop(
         e.idx(0), e.idx(full), unroll, acc, [&](Value i, ValueRange values) {
           Vectors next(values);
@@ -168,6 +227,7 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
             next = pairAt(e.addi(i, u), next, true);
           return next;
         });
+  }
   for (int64_t i = full; i < layout.pairs(); ++i)
     acc = pairAt(e.idx(i), acc, i < whole);
   Value column = e.muli(panel, kPanelBlock);
@@ -179,6 +239,11 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
 
 void PairsEmitter::emit(const LinearVariant &variant) {
   SmallVector<int64_t> tiles = denseTiles(e, variant);
+  Value control;
+  if (tileOrder) {
+    control = e.flushDenormals();
+    tiles = {4, 2, 1}; // two chains for each sum
+  }
   int64_t block = blockRows(stride * (narrow ? 2 : 4), 12);
   if (narrow && !dotProduct && variant.many()) {
     wide = e.scratch(e.getF32Type(), tiles.front() * stride);
@@ -201,6 +266,8 @@ void PairsEmitter::emit(const LinearVariant &variant) {
                      doTile(panel, token, tile);
                    });
   }
+  if (tileOrder)
+    e.restoreDenormals(control);
   e.finish();
 }
 

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 using namespace llm::test;
 
@@ -43,8 +44,9 @@ static std::string params(int n, int k, int level) {
          layout(n, k);
 }
 
-static const std::pair<int, int> kShapes[] = {
-    {33, 65}, {1, 1}, {70, 96}, {31, 2}, {32, 577}, {47, 131}, {96, 34}};
+static const std::pair<int, int> kShapes[] = {{33, 65}, {1, 1},    {70, 96},
+                                              {31, 2},  {32, 577}, {47, 131},
+                                              {96, 34}, {45, 320}};
 
 TEST(Pairs, PackerAndEmbedding) {
   int n = 35, k = 7;
@@ -84,7 +86,7 @@ TEST(Pairs, LinearF32IsOneChain) {
     for (auto [n, k] : shapesFor(cpu, kShapes)) {
       Weight w(n, k, 1);
       CompiledKernel kernel("linear", params(n, k, 0), cpu);
-      for (int rows : {1, 2, 3, 8, 9, 29}) {
+      for (int rows : {1, 2, 3, 8, 9, 29, 45}) {
         Buffer<float> x(rows * k, 0), out(rows * n, NAN);
         Buffer<float> draw = randomFloats(rows * k, 2, 100);
         std::copy(draw.begin(), draw.end(), x.begin());
@@ -104,8 +106,27 @@ TEST(Pairs, LinearF32IsOneChain) {
   }
 }
 
-/// From bf16 it is one chain over pairs, the second product first; the same
-/// with the instruction and without.
+/// What AMX computes of `k` inputs, tiles of 32: the chains of even and of odd
+/// inputs from zero, added, then added to the sum; denormals are zeros.
+static float sumOfTiles(const BFloat16 *x, const Weight &w, int row, int k) {
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);
+  volatile float sum = 0;
+  for (int tile = 0; tile < k; tile += 32) {
+    volatile float even = 0, odd = 0;
+    for (int i = tile; i < tile + 32; i += 2) {
+      even = std::fmaf(x[i], w.at(row, i), even);
+      odd = std::fmaf(x[i + 1], w.at(row, i + 1), odd);
+    }
+    volatile float both = even + odd;
+    sum = sum + both;
+  }
+  _mm_setcsr(before);
+  return sum;
+}
+
+/// From bf16 it is one chain over pairs, the second product first, the same
+/// with the instruction and without; or the order of AMX.
 TEST(Pairs, LinearBF16) {
   for (const std::string &cpu : testedCPUs()) {
     MultiplyAdd multiplyAdd(cpu);
@@ -115,9 +136,12 @@ TEST(Pairs, LinearBF16) {
                           cpu);
       CompiledKernel kernel("linear", params(n, k, 3), cpu);
       int stride = rowStride(k);
-      for (int rows : {1, 2, 3, 8, 9, 29}) {
+      for (int rows : {1, 2, 3, 8, 9, 29, 45}) {
         Buffer<float> x(rows * k, 0), out(rows * n, NAN);
-        Buffer<float> draw = randomFloats(rows * k, 2, 100);
+        // Denormals, too, where they have a defined result.
+        bool tiles = hasFeature(cpu, "amx-bf16") && k % 32 == 0;
+        Buffer<float> draw =
+            randomFloats(rows * k, 2, tiles && rows % 3 == 0 ? 1e-37f : 100);
         std::copy(draw.begin(), draw.end(), x.begin());
         Buffer<BFloat16> narrow(rows * stride, NAN);
         cast.call(rows, {x.data(), narrow.data()}, {rows}, 0, rows);
@@ -132,6 +156,13 @@ TEST(Pairs, LinearBF16) {
         for (int t = 0; t < rows; ++t)
           for (int row = 0; row < n; ++row) {
             float chain = 0;
+            if (tiles) {
+              float want = sumOfTiles(&narrow[t * stride], w, row, k);
+              ASSERT_EQ(out[t * n + row], want)
+                  << cpu << " " << n << "x" << k << " rows " << rows << " row "
+                  << t << " output " << row;
+              continue;
+            }
             for (int i = 0; i < k; i += 2) {
               const BFloat16 *pair = &narrow[t * stride + i];
               if (i + 1 < k)
