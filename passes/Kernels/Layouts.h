@@ -84,6 +84,9 @@ struct Layout {
            std::min(groupSize, k) <= kMaxInt8Group;
   }
   static constexpr int64_t kMaxInt8Group = 65536;
+  bool hasFloatZeros() const {
+    return zeroType && !zeroType.isUnsignedInteger(8);
+  }
   /// Where there are no zeros, 2^(bits-1).
   int64_t commonZero() const { return int64_t(1) << (bits - 1); }
   /// Pairs of inputs, the last one perhaps half.

@@ -52,6 +52,12 @@ void addLinearBuffers(SmallVectorImpl<Emitter::Buffer> &buffers,
                       MLIRContext *context, const LinearForm &form,
                       bool single);
 
+/// All of them: from rows that quantize_rows writes, and over panel_pairs.
+SmallVector<Emitter::Buffer> int8Buffers(MLIRContext *context,
+                                         const LinearForm &form, bool single);
+SmallVector<Emitter::Buffer> pairsBuffers(MLIRContext *context,
+                                          const LinearForm &form, bool single);
+
 /// Stores outputs: out = sum + bias + residual, each addition rounded. Where a
 /// program makes them of the sums of several weights, all but the last one's
 /// wait on the stack for some tokens; where they become int8, so do the outputs

@@ -57,7 +57,7 @@ static int64_t blockInputs(const Layout &layout, int64_t scaleGroup) {
   for (int64_t inputs = most; inputs >= kLeastBlock; inputs -= scaleGroup)
     if (layout.k % inputs == 0)
       return inputs;
-  return most ? most : scaleGroup;
+  return std::min(most ? most : scaleGroup, layout.k);
 }
 
 static bool isShort(const Layout &layout) {
@@ -186,28 +186,15 @@ private:
 };
 } // namespace
 
-static bool hasFloatZeros(const Layout &layout) {
-  return layout.zeroType && !layout.zeroType.isUnsignedInteger(8);
-}
-
-static SmallVector<Emitter::Buffer> amxBuffers(MLIRContext *context,
-                                               const LinearForm &form) {
-  SmallVector<Emitter::Buffer> buffers{{IntegerType::get(context, 8)},
-                                       {Float32Type::get(context)},
-                                       {IntegerType::get(context, 32)}};
-  addLinearBuffers(buffers, context, form, /*single=*/false);
-  return buffers;
-}
-
 AMXEmitter::AMXEmitter(KernelBuilder &kernel, const LinearForm &form,
                        const LinearVariant &variant)
     : layout(form.layout), variant(variant),
-      e(kernel, variant.name, amxBuffers(kernel.kernel().getContext(), form),
-        1),
+      e(kernel, variant.name,
+        int8Buffers(kernel.kernel().getContext(), form, /*single=*/false), 1),
       output(e, form, variant, 3), stride(codeRowStride(layout.k)),
       depth(depthOf(layout)), scaleGroup(form.scaleGroup),
       perScale(scaleGroup / layout.groupSize),
-      centred(layout.bits < 8 && !hasFloatZeros(layout)), codes(e.buffer(0)),
+      centred(layout.bits < 8 && !layout.hasFloatZeros()), codes(e.buffer(0)),
       tokenScales(e.buffer(1)), offsets(e.buffer(2)), tiles(e, depth) {
   int64_t inputs = isShort(layout) ? blockInputs(layout, scaleGroup) : layout.k;
   if (layout.bits < 8)
@@ -240,7 +227,7 @@ AMXEmitter::GroupTerms AMXEmitter::termsOf(const Pass &pass, Value column,
       unpacked ? unpacked->scale(e.subi(g, pass.block), column)
                : e.loadVecAs(layout.scaleType, output.weight(),
                              e.addi(scales, e.muli(column, scaleSize)), kTile);
-  if (hasFloatZeros(layout))
+  if (layout.hasFloatZeros())
     terms.negative =
         e.loadVecAs(layout.zeroType, output.weight(),
                     e.addi(zeros, e.muli(column, scaleSize)), kTile);

@@ -40,17 +40,11 @@ private:
 };
 } // namespace
 
-static SmallVector<Emitter::Buffer> buffersOf(MLIRContext *context,
-                                              const LinearForm &form) {
-  SmallVector<Emitter::Buffer> buffers{{BFloat16Type::get(context)}};
-  addLinearBuffers(buffers, context, form, /*single=*/false);
-  return buffers;
-}
-
 AMXPairsEmitter::AMXPairsEmitter(KernelBuilder &kernel, const LinearForm &form,
                                  const LinearVariant &variant)
     : layout(form.layout), variant(variant),
-      e(kernel, variant.name, buffersOf(kernel.kernel().getContext(), form), 1),
+      e(kernel, variant.name,
+        pairsBuffers(kernel.kernel().getContext(), form, /*single=*/false), 1),
       output(e, form, variant, 1), stride(2 * pairRowStride(layout.k)),
       tiles(e, 2 * kTilePairs * 2),
       sums(e.scratch(e.getIntegerType(8), 2 * kTile * kPanelBlock * 4)) {}

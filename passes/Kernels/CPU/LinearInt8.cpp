@@ -105,9 +105,6 @@ private:
   bool isWide() const {
     return std::min(layout.groupSize, layout.k) >= kWideGroup;
   }
-  bool hasFloatZeros() const {
-    return layout.zeroType && !layout.zeroType.isUnsignedInteger(8);
-  }
   /// Words whose products are summed in 16 bits before they are widened.
   int64_t chunkWords() const {
     if (kind != Dot::Shorts)
@@ -141,8 +138,8 @@ static Dot dotKind(const KernelTarget &target, int64_t width, int64_t bits) {
   return width < 16 ? Dot::Signs : Dot::Halves;
 }
 
-static SmallVector<Emitter::Buffer>
-int8Buffers(MLIRContext *context, const LinearForm &form, bool single) {
+SmallVector<Emitter::Buffer> int8Buffers(MLIRContext *context,
+                                         const LinearForm &form, bool single) {
   auto rows = [&](int64_t length) { return single ? length : kUnbounded; };
   const Layout &layout = form.layout;
   SmallVector<Emitter::Buffer> buffers{
@@ -284,13 +281,13 @@ Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
   Vectors sums(pass.tile * pass.vectors * chains, e.splatInt(0, width, 32));
   // With `Signs`, zero points are less 128, too.
   int64_t less = kind == Dot::Signs ? 128 : 0;
-  if (hasFloatZeros() ? !less : !layout.zeroType && less)
+  if (layout.hasFloatZeros() ? !less : !layout.zeroType && less)
     return sums;
   Vectors codesOfZeros;
   if (layout.zeroType)
     for (int64_t j = 0; j < pass.vectors; ++j) {
       Value code = e.splatInt(0, width, 32);
-      if (!hasFloatZeros())
+      if (!layout.hasFloatZeros())
         code = zeroCodes(e, output.weight(), e.addi(zeros, j * width));
       codesOfZeros.push_back(
           less ? arith::SubIOp::create(e, code, e.splatInt(less, width, 32))
@@ -359,7 +356,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
         unpacked ? unpacked->scale(g, j)
                  : e.loadVecAs(layout.scaleType, output.weight(),
                                e.addi(scales, j * width * scaleSize), width));
-    if (hasFloatZeros())
+    if (layout.hasFloatZeros())
       negative.push_back(e.loadVecAs(layout.zeroType, output.weight(),
                                      e.addi(zeros, j * width * scaleSize),
                                      width));
@@ -372,7 +369,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
       for (int64_t c = 1; c < chains; ++c)
         total = e.addi(total, sums[index * chains + c]);
       Value number = arith::SIToFPOp::create(e, e.f32Vec(width), total);
-      if (hasFloatZeros()) {
+      if (layout.hasFloatZeros()) {
         Value offset = arith::SIToFPOp::create(
             e, e.getF32Type(),
             e.load(offsets, tokenAt(pass, m, g, layout.groups())));

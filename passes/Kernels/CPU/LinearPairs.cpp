@@ -61,8 +61,8 @@ private:
 };
 } // namespace
 
-static SmallVector<Emitter::Buffer>
-pairsBuffers(MLIRContext *context, const LinearForm &form, bool single) {
+SmallVector<Emitter::Buffer> pairsBuffers(MLIRContext *context,
+                                          const LinearForm &form, bool single) {
   SmallVector<Emitter::Buffer> buffers;
   if (form.level == 3)
     buffers.push_back({BFloat16Type::get(context),

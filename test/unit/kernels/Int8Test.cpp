@@ -263,6 +263,13 @@ TEST(Int8, LinearOfManyRows) {
                 w.bits == 4 ? 4 : 1, {520, kRows});
 }
 
+/// A scale for all inputs of a row, of more than there are.
+TEST(Int8, LinearOfOneScale) {
+  for (const std::string &cpu : testedCPUs())
+    checkLinear({33, 1088, 4, 32, "f16", Affine::None}, cpu,
+                hardRows(kMaxRows, 1088), false, false, 1 << 15);
+}
+
 TEST(Int8, LinearAddsBiasAndResidual) {
   for (const std::string &cpu : testedCPUs())
     for (auto [bias, residual] :
