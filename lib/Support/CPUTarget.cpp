@@ -81,8 +81,10 @@ FailureOr<CPUTarget> CPUTarget::get(StringRef mcpu, std::string &error) {
   auto hasAll = [&](ArrayRef<llvm::StringLiteral> list) {
     return llvm::all_of(list, [&](StringRef f) { return all->contains(f); });
   };
-  // Processors by Intel multiply f32 twice as fast as pairs of bf16.
-  if (all->contains("amx-bf16") || target.name == "cooperlake")
+  // Processors by Intel multiply f32 twice as fast as pairs of bf16: without
+  // tiles, whose operands it narrows, the extension is of no use.
+  if (!all->contains("amx-bf16") &&
+      !StringRef(target.name).starts_with("znver"))
     all->erase("avx512bf16");
   // Those of `list` that the processor has.
   auto take = [&](ArrayRef<llvm::StringLiteral> list) {

@@ -27,9 +27,8 @@ struct CPUTarget {
   /// LLVM's names, sorted. Where the processor has all of avx2, bmi2, f16c and
   /// fma: these; of avx512f, avx512bw, avx512vl, avx512dq (together),
   /// avx512vnni, avx512bf16, amx-tile, amx-int8 and amx-bf16 those that it
-  /// has; avx512bf16 only where it is faster than f32, which it is not on
-  /// Intel's processors; avxvnni where it has no AVX-512. Else of ssse3 and
-  /// sse4.1 those that it has.
+  /// has, but avx512bf16 only with AMX or on a Zen; avxvnni where it
+  /// has no AVX-512. Else of ssse3 and sse4.1 those that it has.
   std::vector<std::string> features;
 
   bool has(llvm::StringRef feature) const;

@@ -15,6 +15,10 @@ bool KernelTarget::has(StringRef feature) const {
   return llvm::is_contained(features, feature);
 }
 
+bool KernelTarget::multipliesPairs() const {
+  return has("avx512bf16") && !has("amx-bf16");
+}
+
 std::string KernelBuilder::functionName(StringRef suffix) const {
   std::string base = rt::KernelOp(kernelOp).getSymName().str();
   if (!suffix.empty())

@@ -28,6 +28,9 @@ struct KernelTarget {
   std::vector<std::string> features; ///< CPU: what code may use
 
   bool has(StringRef feature) const;
+  /// Whether vectors of pairs of bf16 are multiplied faster than f32, as they
+  /// are not where there are tiles, too.
+  bool multipliesPairs() const;
 };
 
 /// Where a generator puts its functions and says which variants there are.

@@ -674,7 +674,8 @@ LogicalResult ProgramBuilder::convertAttend(kv::AttendOp op) {
   dispatch(loc, "attention", params, reads, {out.buffer, partials},
            {symT, symB, symS, items, spans}, items);
   NamedAttrList mergeParams;
-  for (StringRef name : {"heads", "kv_heads", "value_size", "window", "split"})
+  for (StringRef name :
+       {"heads", "kv_heads", "value_size", "window", "split", "cache_type"})
     mergeParams.set(name, params.get(name));
   dispatch(loc, "attention_merge", mergeParams, {partials, seq, begin, length},
            {out.buffer}, {symT, spans}, ExprAttr::mul(few, attr.getKvHeads()));

@@ -19,6 +19,8 @@ class AMXTiles {
 public:
   /// Rows of a tile, and the outputs of one.
   static constexpr int64_t kRows = 16;
+  /// Pairs of bf16 that a multiplication takes.
+  static constexpr int64_t kPairs = 16;
   // Tiles: sums, then inputs, then weights.
   static constexpr int64_t kInputs = 4, kWeights = 6;
 

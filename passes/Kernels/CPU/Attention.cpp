@@ -74,16 +74,28 @@ LogicalResult AttentionEmitter::readParams() {
   return success();
 }
 
+bool takesTiles(const KernelTarget &target, Type cacheType) {
+  return target.has("amx-bf16") && target.has("avx512bf16") &&
+         (cacheType.isBF16() || cacheType.getIntOrFloatBitWidth() == 8);
+}
+
 void AttentionEmitter::declare() {
   Type f32 = e->getF32Type();
   width = e->width();
   codes = cacheType.getIntOrFloatBitWidth() == 8;
-  pairs = (cacheType.isBF16() || codes) && kernel.target().has("avx512bf16");
-  native = pairs ? cacheType.isBF16() : cacheType.isF32();
-  steps = pairs ? 1 : unit;
+  if (takesTiles(kernel.target(), cacheType))
+    declareTiles();
+  operands.pairs = tiles || ((cacheType.isBF16() || codes) &&
+                             kernel.target().multipliesPairs());
+  native = operands.pairs ? cacheType.isBF16() : cacheType.isF32();
   keyBlocks = {kvHeads, size, unit};
   valueBlocks = {kvHeads, valueSize, unit};
-  keySteps = pairs ? (size + 1) / 2 : size;
+  keySteps = operands.pairs ? (size + 1) / 2 : size;
+  if (tiles)
+    keySteps =
+        (keySteps + AMXTiles::kPairs - 1) / AMXTiles::kPairs * AMXTiles::kPairs;
+  keysInPlace =
+      blocked && native && (!tiles || size % (2 * AMXTiles::kPairs) == 0);
   valueWidth = (valueSize + width - 1) / width * width;
   columns = width >= 16 ? 4 : 2;
   queries = e->buffer(0);
@@ -98,17 +110,30 @@ void AttentionEmitter::declare() {
   }
   out = e->buffer(codes ? 9 : 7);
   partials = e->buffer(codes ? 10 : 8);
-  Type packed = pairs ? Type(e->getI32Type()) : f32;
-  int64_t valueSteps = pairs ? kChunk / 2 : kChunk;
+  Type packed = operands.pairs ? Type(e->getI32Type()) : f32;
+  int64_t valueSteps = operands.pairs ? kChunk / 2 : kChunk;
   int64_t rows =
       std::max(tile * group, std::max<int64_t>(split, 1) * heads / headGroups);
-  tileQueries = e->scratch(packed, rows * keySteps);
+  operands.steps = operands.pairs ? 1 : unit;
+  // The last tile is read as a whole.
+  operands.queries =
+      e->scratch(packed, (rows + (tiles ? blockRows - 1 : 0)) * keySteps);
+  operands.queryStride = keySteps;
+  operands.weights = e->scratch(packed, blockRows * valueSteps);
+  operands.weightStride = valueSteps;
+  tokensFromPlanes = blocked && group <= 2 * kRows;
+  if (tiles && tokensFromPlanes)
+    tokenOperands = {.tileOrder = true,
+                     .steps = unit,
+                     .queries = e->scratch(f32, heads / headGroups * size),
+                     .queryStride = size,
+                     .weights = e->scratch(f32, kRows * kChunk),
+                     .weightStride = kChunk};
   slots = e->scratch(e->getIndexType(), 2 * kChunk);
   tileKeys = e->scratch(packed, keySteps * kChunk);
   tileValues = e->scratch(packed, valueSteps * valueWidth);
-  scores = e->scratch(f32, kRows * kChunk);
-  weights = e->scratch(packed, kRows * valueSteps);
-  factors = e->scratch(f32, kRows);
+  scores = e->scratch(f32, blockRows * kChunk);
+  factors = e->scratch(f32, blockRows);
   maxima = e->scratch(f32, rows);
   spanMaxima = e->scratch(f32, rows);
   sums = e->scratch(f32, rows);
@@ -132,7 +157,18 @@ void AttentionEmitter::emit() {
   Emitter emitter(kernel, name, buffers, 5);
   e = &emitter;
   declare();
+  Value control;
+  if (tiles) {
+    control = e->flushDenormals();
+    // Beyond the keys' elements.
+    clearScratch(tileKeys, e->idx((size + 1) / 2 * kChunk),
+                 e->idx(keySteps * kChunk));
+  }
   e->loop(e->begin(), e->end(), 1, [&](Value item) { emitItem(item); });
+  if (tiles) {
+    tiles->release();
+    e->restoreDenormals(control);
+  }
   e->finish();
   kernel.addVariant(name);
 }
@@ -289,6 +325,7 @@ void AttentionEmitter::emitRun(Value seq, Value first, Value end, Value part,
   run.first = first;
   run.end = end;
   run.rows = e->muli(e->subi(end, first), group);
+  run.isToken = equal(*e, e->subi(end, first), e->idx(1));
   run.table = e->muli(seq, e->size(1));
   run.firstCount = countOf(first);
   run.count = countOf(e->subi(end, e->idx(1)));
@@ -307,6 +344,8 @@ void AttentionEmitter::emitRun(Value seq, Value first, Value end, Value part,
   Value firstChunk = e->maxi(e->muli(low, kSpan), e->divi(run.low, kChunk));
   Value rows = e->muli(run.rows, numHeads);
   e->ifThen(e->less(low, high), [&] {
+    if (tiles)
+      configureTiles(run);
     forHeads(run.rows, [&] { emitQueries(run); });
     e->loop(e->idx(0), rows, 1, [&](Value row) {
       e->store(e->f32(-INFINITY), maxima, row);
@@ -369,21 +408,31 @@ void AttentionEmitter::emitRecord(const Run &run, Value span, Value row,
 void AttentionEmitter::emitQueries(const Run &run) {
   double factor = softcap > 0 ? double(scale) / softcap
                               : double(scale) * 1.4426950408889634;
-  e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+  auto part = [&](Value row, Value d, int64_t lanes) {
     Value at = e->muli(globalRow(run, row), size);
-    Value to = e->muli(e->addi(rowBase, row), keySteps);
-    auto part = [&](Value d, int64_t lanes) {
-      return e->mul(e->loadVec(queries, e->addi(at, d), lanes),
-                    e->splat(static_cast<float>(factor), lanes));
-    };
-    if (!pairs) {
-      e->forRow(size, [&](Value d, int64_t lanes) {
-        e->storeVec(part(d, lanes), tileQueries, e->addi(to, d));
-      });
-      return;
+    return e->mul(e->loadVec(queries, e->addi(at, d), lanes),
+                  e->splat(static_cast<float>(factor), lanes));
+  };
+  auto storeFloats = [&](const Operands &to, Value row) {
+    Value begin = e->muli(e->addi(rowBase, row), to.queryStride);
+    e->forRow(size, [&](Value d, int64_t lanes) {
+      Value x = part(row, d, lanes);
+      if (to.tileOrder)
+        x = e->widen(e->narrow(x, e->getBF16Type()));
+      e->storeVec(x, to.queries, e->addi(begin, d));
+    });
+  };
+  auto storePairs = [&](Value row) {
+    Value to = e->muli(e->addi(rowBase, row), operands.queryStride);
+    int64_t filled = (size + 1) / 2;
+    if (keySteps != filled) {
+      auto rest = VectorType::get({keySteps - filled}, e->getI32Type());
+      vector::StoreOp::create(
+          *e, arith::ConstantOp::create(*e, e->getZeroAttr(rest)),
+          operands.queries, ValueRange{e->addi(to, filled)});
     }
     auto store = [&](Value d, int64_t lanes) {
-      Value x = part(d, lanes);
+      Value x = part(row, d, lanes);
       if (lanes % 2) {
         SmallVector<int64_t> mask;
         for (int64_t i = 0; i <= lanes; ++i)
@@ -393,10 +442,20 @@ void AttentionEmitter::emitQueries(const Run &run) {
       Value packed = vector::BitCastOp::create(
           *e, VectorType::get({(lanes + 1) / 2}, e->getI32Type()),
           e->narrow(x, e->getBF16Type()));
-      vector::StoreOp::create(*e, packed, tileQueries,
+      vector::StoreOp::create(*e, packed, operands.queries,
                               ValueRange{e->addi(to, e->divi(d, 2))});
     };
     e->forRow(size, store);
+  };
+  e->loop(e->idx(0), run.rows, 1, [&](Value row) {
+    if (tokenOperands)
+      e->ifElse(
+          run.isToken, [&] { storeFloats(*tokenOperands, row); },
+          [&] { storePairs(row); });
+    else if (operands.pairs)
+      storePairs(row);
+    else
+      storeFloats(operands, row);
   });
 }
 

@@ -13,9 +13,9 @@
 // tokens a part of its slots too, so that all threads have something to read;
 // `attention_merge` puts such parts together. Slots are taken in aligned chunks
 // of 64: the chunk's keys are transposed and its values copied into scratch
-// once for all rows, then blocks of up to 6 rows are multiplied with them.
-// Where planes lie in blocks nothing is transposed, and what the product takes
-// as it is, or few rows take, is read from the plane.
+// once for all rows, then blocks of up to 6 rows, or 16 with AMX, are
+// multiplied with them. Where planes lie in blocks nothing is transposed, and
+// what the product takes as it is, or few rows take, is read from the plane.
 //
 // A row's result depends on its own slots alone (Milakov and Gimelshein, 2018;
 // Dao et al., 2022): within an aligned span of 256 slots it keeps a running
@@ -27,7 +27,10 @@
 #ifndef LLM_PASSES_KERNELS_CPU_ATTENTION_H
 #define LLM_PASSES_KERNELS_CPU_ATTENTION_H
 
+#include "passes/Kernels/CPU/AMXTiles.h"
 #include "passes/Kernels/CPU/CachePlane.h"
+
+#include <optional>
 
 namespace mlir::llm {
 
@@ -48,6 +51,7 @@ private:
   struct Run {
     Value first, end; ///< tokens
     Value rows;       ///< (end - first) * group
+    Value isToken;    ///< i1: there is one token
     Value table;      ///< where the sequence's block table begins
     Value firstCount; ///< slots that the first token sees
     Value low, count; ///< slots that some token sees: [low, count)
@@ -113,13 +117,17 @@ private:
   SmallVector<Value> valueLine(const Chunk &chunk, Value block, Value line,
                                Value d, int64_t count, Value mask);
   void fetch(Value plane, Value at);
-  void fetchHead(const Chunk &chunk);
+  void fetchHead(const Chunk &chunk, bool withValues);
   void widenKeys(const Chunk &chunk);
   void widenValues(const Chunk &chunk);
   Value emitNonFiniteLine(const Chunk &chunk);
   SmallVector<Value> blockProduct(const Chunk &chunk, int64_t rows,
                                   Value column, int64_t columns,
                                   int64_t lastLanes, SmallVector<Value> acc);
+  SmallVector<Value> slotsProduct(const Chunk &chunk, int64_t rows,
+                                  Value column, int64_t columns,
+                                  int64_t lastLanes, Value first, Value last,
+                                  SmallVector<Value> acc);
 
   // AttentionTile.cpp
   void emitChunk(const Run &run, Value index);
@@ -129,8 +137,11 @@ private:
   // `row` is one of the run; `at` is rowBase + row.
   void emitRows(const Run &run, const Chunk &chunk, int64_t rows, Value row);
   void emitScores(const Chunk &chunk, int64_t rows, Value at);
-  void emitMask(const Run &run, const Chunk &chunk, int64_t rows, Value row);
-  void emitSoftmax(int64_t rows, Value at);
+  /// What a score becomes before it is masked: columns from `column` on.
+  Value finishScore(Value score, Value column);
+  void emitMask(const Run &run, const Chunk &chunk, Value rows, Value row);
+  /// `block`: the first of the rows in what the register tile has.
+  void emitSoftmax(int64_t rows, Value at, Value block);
   void emitValues(const Chunk &chunk, int64_t rows, Value at);
   std::pair<Value, Value> rowRange(const Run &run, Value row);
   /// The registers of column `column` at step `k`: `steps` of them, one after
@@ -140,10 +151,23 @@ private:
                              int64_t aStride, Lines lines, int64_t steps,
                              int64_t columns, Value low, Value high,
                              SmallVector<Value> acc);
+  SmallVector<Value> addChains(ValueRange sums, ArrayRef<Value> chains);
+  int64_t columnsFor(int64_t rows) const;
   SmallVector<Value> scratchProduct(int64_t rows, Value a, Value aBase,
                                     int64_t aStride, Value b, Value bBase,
                                     int64_t bStride, int64_t columns, Value low,
                                     Value high, SmallVector<Value> acc);
+
+  // AttentionAMX.cpp
+  void declareTiles();
+  void configureTiles(const Run &run);
+  /// Whole registers of zeros at [low, high).
+  void clearScratch(Value memref, Value low, Value high);
+  void clearValues(const Chunk &chunk);
+  /// `count` rows, at most 16.
+  void emitTileRows(const Run &run, const Chunk &chunk, Value row, Value count);
+  void emitTileScores(const Chunk &chunk, Value at, Value count);
+  void emitTileValues(Value at, Value count);
 
   KernelBuilder &kernel;
   Emitter *e = nullptr;
@@ -152,21 +176,40 @@ private:
           split = 0;
   float scale = 0, softcap = 0;
   Type cacheType;
-  /// Products of bf16 pairs in place of f32: what the cache holds is a bf16,
-  /// and the processor has the instruction.
-  bool pairs = false;
+  /// Products by matrix tiles: what the cache holds is a bf16, and the
+  /// processor has AMX.
+  std::optional<AMXTiles> tiles;
   /// The cache holds codes of 8 bits and a scale per slot and kv head.
   bool codes = false;
   /// The planes lie in blocks.
   bool blocked = false;
   /// They hold what a product takes.
   bool native = false;
+  /// Keys are multiplied from the plane by any number of rows.
+  bool keysInPlace = false;
+  /// A single token's rows take all from the planes.
+  bool tokensFromPlanes = false;
   BlockPlane keyBlocks{}, valueBlocks{}; ///< of elements
   int64_t unit = 1;                      ///< elements of a block side by side
-  int64_t steps = 1;                     ///< of a product that they make
   /// While rows are emitted: operands come from the planes; the next chunk's
   /// are fetched.
   bool fromPlanes = false, fetching = false;
+  /// What is multiplied: f32, or pairs of bf16 where the cache holds a bf16 and
+  /// the processor has an instruction that is faster.
+  struct Operands {
+    bool pairs = false;
+    /// f32, added in the order in which tiles add pairs.
+    bool tileOrder = false;
+    int64_t steps = 1; ///< of a product that a block's unit makes
+    Value queries;     ///< [row][queryStride], scaled
+    int64_t queryStride = 0;
+    Value weights; ///< [blockRows][weightStride], of a token [kRows]
+    int64_t weightStride = 0;
+  };
+  Operands operands;
+  /// Of a single token's rows, where the others take tiles, which are too large
+  /// for these.
+  std::optional<Operands> tokenOperands;
   int64_t keySteps = 0;   ///< inner length of scores: elements, or pairs
   int64_t valueWidth = 0; ///< valueSize padded to whole registers
   int64_t columns = 0;    ///< registers of a register tile's row
@@ -181,14 +224,14 @@ private:
   Value head;      ///< the kv head at hand
   Value rowBase;   ///< where its rows begin in scratch
   // Scratch. Rows of a unit are at (rowBase + row) * stride.
-  Value tileQueries; ///< [row][keySteps], scaled
-  Value slots;       ///< [2][64] physical slots of two chunks, or [2][4] blocks
+  Value slots; ///< [2][64] physical slots of two chunks, or [2][4] blocks
   Value keyScales, valueScales; ///< [64] of the chunk's slots
   Value tileKeys;               ///< [keySteps][64]
   Value tileValues;             ///< [64 or 32 pairs][valueWidth]
-  Value scores;                 ///< [kRows][64]
-  Value weights;                ///< [kRows][64, or 32 pairs]
-  Value factors;                ///< [kRows] of what was there before the chunk
+  int64_t blockRows = kRows;    ///< rows of a register tile, or of AMX
+  Value scores;                 ///< [blockRows][64]
+  Value factors;                ///< [blockRows] of what was before the chunk
+  Value products;               ///< [blockRows][64] of weights and values
   Value maxima, spanMaxima;     ///< [row] so far, of the span
   Value sums;                   ///< [row] so far
   Value spanSums;               ///< [row][width] of the span, by lane
@@ -205,6 +248,9 @@ void emitAttentionMerge(Emitter &e, Value maxima, Value sums, Value outputs,
 void emitAttentionResult(Emitter &e, Value sums, Value outputs, Value row,
                          Value outputAt, int64_t valueSize, Value out,
                          Value to);
+
+/// Whether products with this cache are those of matrix tiles.
+bool takesTiles(const KernelTarget &target, Type cacheType);
 
 /// attention_merge
 LogicalResult generateAttentionMerge(KernelBuilder &kernel);

@@ -48,7 +48,7 @@ TypedAttr AttentionEmitter::keptSlot(bool second) {
 /// What products take of `width` units as they are stored: a register per step.
 SmallVector<Value> AttentionEmitter::toOperands(Value raw) {
   auto words = VectorType::get({width}, e->getI32Type());
-  if (pairs)
+  if (operands.pairs)
     return {e->bitcast(codes ? codesToPairs(raw) : raw, words)};
   if (unit == 1)
     return {widenRaw(raw)};
@@ -116,8 +116,8 @@ SmallVector<Value> AttentionEmitter::valueLine(const Chunk &chunk, Value block,
   return toOperands(raw);
 }
 
-/// Fetches the head's part of the next chunk.
-void AttentionEmitter::fetchHead(const Chunk &chunk) {
+/// Fetches the head's keys, and values, of the next chunk.
+void AttentionEmitter::fetchHead(const Chunk &chunk, bool withValues) {
   int64_t line = 64 * 8 / cacheType.getIntOrFloatBitWidth();
   e->loop(e->idx(0), e->idx(kChunk / kSlotBlock), 1, [&](Value i) {
     Value block = e->load(slots, e->addi(chunk.ahead, i));
@@ -126,8 +126,9 @@ void AttentionEmitter::fetchHead(const Chunk &chunk) {
           value = blockElement(*e, valueBlocks, block, next);
     e->loop(e->idx(0), e->idx(kSlotBlock * size), line,
             [&](Value d) { fetch(keys, e->addi(key, d)); });
-    e->loop(e->idx(0), e->idx(kSlotBlock * valueSize), line,
-            [&](Value d) { fetch(values, e->addi(value, d)); });
+    if (withValues)
+      e->loop(e->idx(0), e->idx(kSlotBlock * valueSize), line,
+              [&](Value d) { fetch(values, e->addi(value, d)); });
   });
 }
 
@@ -139,7 +140,7 @@ void AttentionEmitter::widenKeys(const Chunk &chunk) {
     e->loop(e->idx(0), e->idx(size / unit), 1, [&](Value k) {
       for (int64_t i = 0; i < kSlotBlock; i += width) {
         Value slot = e->addi(block, i);
-        Value to = e->addi(e->muli(k, steps * kChunk), slot);
+        Value to = e->addi(e->muli(k, operands.steps * kChunk), slot);
         for (Value x : keyLine(chunk, slot, k)) {
           vector::StoreOp::create(*e, x, tileKeys, ValueRange{to});
           to = e->addi(to, kChunk);
@@ -162,7 +163,7 @@ void AttentionEmitter::widenValues(const Chunk &chunk) {
             Value block = e->divi(line, perBlock),
                   within = e->remi(line, perBlock);
             Value mask;
-            if (pairs) {
+            if (operands.pairs) {
               auto kept = [&](Value seen, bool second) -> Value {
                 TypedAttr bits = keptSlot(second);
                 return e->select(
@@ -179,7 +180,7 @@ void AttentionEmitter::widenValues(const Chunk &chunk) {
                   kept(e->less(e->addi(slot, 1), last), true));
             }
             e->forRow(valueSize, [&](Value d, int64_t lanes) {
-              Value to = e->addi(e->muli(line, steps * valueWidth), d);
+              Value to = e->addi(e->muli(line, operands.steps * valueWidth), d);
               for (Value x : valueLine(chunk, block, within, d, lanes, mask)) {
                 vector::StoreOp::create(*e, x, tileValues, ValueRange{to});
                 to = e->addi(to, valueWidth);
@@ -230,26 +231,47 @@ Value AttentionEmitter::emitNonFiniteLine(const Chunk &chunk) {
   return arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, largest, bound);
 }
 
-/// The product of weights and the chunk's values from the plane. Of the first
-/// and the last pair one slot may not be seen: it counts as zero.
+/// The product of weights and the chunk's values from the plane.
 SmallVector<Value> AttentionEmitter::blockProduct(const Chunk &chunk,
                                                   int64_t rows, Value column,
                                                   int64_t columns,
                                                   int64_t lastLanes,
                                                   SmallVector<Value> acc) {
-  int64_t perBlock = kSlotBlock / unit;
   Value first = e->subi(chunk.first, chunk.start),
         last = e->subi(chunk.last, chunk.start);
+  if (!operands.tileOrder)
+    return slotsProduct(chunk, rows, column, columns, lastLanes, first, last,
+                        std::move(acc));
+  constexpr int64_t kSlots = 2 * AMXTiles::kPairs;
+  Value end = e->divi(e->addi(last, kSlots - 1), kSlots);
+  return e->loop(
+      e->divi(first, kSlots), end, 1, acc, [&](Value part, ValueRange sums) {
+        Value begin = e->muli(part, kSlots);
+        SmallVector<Value> chains(2 * sums.size(), e->splat(0, width));
+        chains = slotsProduct(chunk, rows, column, columns, lastLanes,
+                              e->maxi(first, begin),
+                              e->mini(last, e->addi(begin, kSlots)), chains);
+        return addChains(sums, chains);
+      });
+}
+
+/// The same for slots [first, last) of the chunk. Of the first and the last
+/// pair one slot may not be seen: it counts as zero.
+SmallVector<Value>
+AttentionEmitter::slotsProduct(const Chunk &chunk, int64_t rows, Value column,
+                               int64_t columns, int64_t lastLanes, Value first,
+                               Value last, SmallVector<Value> acc) {
+  int64_t perBlock = kSlotBlock / unit;
   // Lines [low, high) of a block.
   auto add = [&](Value block, Value low, Value high, Value mask) {
     acc = product(
-        rows, weights, e->muli(block, perBlock * steps),
-        pairs ? kChunk / 2 : kChunk,
+        rows, operands.weights, e->muli(block, perBlock * operands.steps),
+        operands.weightStride,
         [&](Value line, int64_t j) {
           return valueLine(chunk, block, line, e->addi(column, j * width),
                            j + 1 == columns ? lastLanes : width, mask);
         },
-        steps, columns, low, high, acc);
+        operands.steps, columns, low, high, acc);
   };
   auto addWhole = [&](Value low, Value high) {
     Value end = e->divi(e->addi(high, perBlock - 1), perBlock);

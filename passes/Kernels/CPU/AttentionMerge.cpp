@@ -52,8 +52,9 @@ LogicalResult generateAttentionMerge(KernelBuilder &kernel) {
                      valueSize = kernel.getInt("value_size", 1, 4096),
                      window = kernel.getInt("window", 0),
                      split = kernel.getInt("split", 0, 4096);
+  FailureOr<Type> cacheType = kernel.getCacheType("cache_type");
   if (failed(heads) || failed(kvHeads) || failed(valueSize) || failed(window) ||
-      failed(split))
+      failed(split) || failed(cacheType))
     return failure();
   if (*heads % *kvHeads)
     return kernel.kernel().emitOpError() << *heads << " heads do not share "
@@ -108,9 +109,14 @@ LogicalResult generateAttentionMerge(KernelBuilder &kernel) {
                  [&](Value g) { emitRow(e.addi(firstRow, g), first, last); });
         });
   };
+  // As `attention` merges.
+  bool flushes = takesTiles(kernel.target(), *cacheType);
+  Value control = flushes ? e.flushDenormals() : Value();
   // With more tokens `attention` has written the output itself.
   e.ifThen(e.less(e.size(0), e.idx(*split + 1)),
            [&] { e.loop(e.begin(), e.end(), 1, emitItem); });
+  if (flushes)
+    e.restoreDenormals(control);
   e.finish();
   kernel.addVariant(name);
   return success();

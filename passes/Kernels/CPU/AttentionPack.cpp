@@ -167,7 +167,7 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
   clear(e->idx(0), firstBlock);
   clear(lastBlock, e->idx(kChunk / width));
   // Elements of a step of the inner loop over `keySteps`.
-  int64_t unit = pairs ? 2 : 1;
+  int64_t unit = operands.pairs ? 2 : 1;
   int64_t parts = (size + width * unit - 1) / (width * unit);
   e->loop(firstBlock, lastBlock, 1, [&](Value block) {
     Value firstSlot = e->muli(block, width);
@@ -182,7 +182,7 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
       SmallVector<Value> rows;
       for (Value base : bases) {
         Value at = e->addi(base, d);
-        if (!pairs) {
+        if (!operands.pairs) {
           rows.push_back(loadPlane(keys, at, count));
           continue;
         }
@@ -203,7 +203,7 @@ void AttentionEmitter::packKeys(const Chunk &chunk) {
 std::pair<Value, Value> AttentionEmitter::valueRange(const Chunk &chunk) {
   Value low = e->subi(chunk.first, chunk.start),
         high = e->subi(chunk.last, chunk.start);
-  if (pairs)
+  if (operands.pairs)
     return {e->divi(low, 2), e->divi(e->addi(high, 1), 2)};
   return {low, high};
 }
@@ -216,7 +216,7 @@ void AttentionEmitter::packValues(const Chunk &chunk) {
     Value slot = e->load(slots, e->addi(chunk.slots, j));
     return e->muli(e->addi(e->muli(slot, kvHeads), head), valueSize);
   };
-  if (!pairs) {
+  if (!operands.pairs) {
     e->loop(low, high, 1, [&](Value j) {
       fetchAhead(chunk, values, valueSize, j, kChunk);
       Value from = rowOf(j);
@@ -265,9 +265,9 @@ void AttentionEmitter::packValues(const Chunk &chunk) {
 Value AttentionEmitter::emitNonFinite(const Chunk &chunk) {
   auto [low, high] = valueRange(chunk);
   // The largest exponent, of bf16 or f32.
-  unsigned bits = pairs ? 16 : 32;
-  int64_t lanes = pairs ? 2 * width : width;
-  int64_t exponent = pairs ? 0x7f80 : 0x7f800000;
+  unsigned bits = operands.pairs ? 16 : 32;
+  int64_t lanes = operands.pairs ? 2 * width : width;
+  int64_t exponent = operands.pairs ? 0x7f80 : 0x7f800000;
   auto type = VectorType::get({lanes}, e->getIntegerType(bits));
   SmallVector<Value> top = e->loop(
       e->muli(low, valueWidth), e->muli(high, valueWidth), width,

@@ -15,7 +15,8 @@ namespace mlir::llm {
 
 /// acc [row * columns + column] plus the products of rows of `a` (elements or
 /// pairs, aBase + row * aStride + k * steps + step) and `lines` for k in [low,
-/// high), in ascending order.
+/// high), in ascending order. In the order of tiles every step has its own
+/// chains, one behind the other in `acc`.
 SmallVector<Value> AttentionEmitter::product(int64_t rows, Value a, Value aBase,
                                              int64_t aStride, Lines lines,
                                              int64_t steps, int64_t columns,
@@ -33,21 +34,37 @@ SmallVector<Value> AttentionEmitter::product(int64_t rows, Value a, Value aBase,
         Value at =
             e->addi(e->addi(aBase, r * aStride + step), e->muli(k, steps));
         Value x = e->broadcast(e->load(a, at), width);
-        if (pairs)
+        if (operands.pairs)
           x = e->bitcast(x, halves);
         for (int64_t j = 0; j < columns; ++j) {
-          Value &sum = next[r * columns + j];
+          int64_t chain = operands.tileOrder ? step : 0;
+          Value &sum = next[(chain * rows + r) * columns + j];
           Value line = right[j][step];
-          sum = pairs ? e->intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", f32s,
-                                     {sum, x, e->bitcast(line, halves)})
-                      : e->fma(x, line, sum);
+          sum = operands.pairs
+                    ? e->intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", f32s,
+                                   {sum, x, e->bitcast(line, halves)})
+                    : e->fma(x, line, sum);
         }
       }
     return next;
   });
 }
 
-/// The same with lines of scratch: bBase + k * bStride.
+/// Sums of which a tile's products, two chains from zero, become a part.
+SmallVector<Value> AttentionEmitter::addChains(ValueRange sums,
+                                               ArrayRef<Value> chains) {
+  SmallVector<Value> next;
+  for (auto [i, sum] : llvm::enumerate(sums))
+    next.push_back(e->add(sum, e->add(chains[i], chains[sums.size() + i])));
+  return next;
+}
+
+/// Registers of a row at a time. Two chains of each must fit into registers.
+int64_t AttentionEmitter::columnsFor(int64_t rows) const {
+  return operands.tileOrder && 2 * rows > kRows ? columns / 2 : columns;
+}
+
+/// `product` with lines of scratch: bBase + k * bStride.
 SmallVector<Value>
 AttentionEmitter::scratchProduct(int64_t rows, Value a, Value aBase,
                                  int64_t aStride, Value b, Value bBase,
@@ -91,36 +108,41 @@ void AttentionEmitter::emitChunk(const Run &run, Value index) {
 void AttentionEmitter::emitHead(const Run &run, const Chunk &chunk) {
   if (codes)
     loadScales(chunk);
-  if (!blocked || group > 2 * kRows)
+  if (!tokensFromPlanes)
     return emitTile(run, chunk);
-  Value isToken = arith::CmpIOp::create(*e, arith::CmpIPredicate::eq, run.rows,
-                                        e->idx(group));
   e->ifElse(
-      isToken, [&] { emitToken(run, chunk); }, [&] { emitTile(run, chunk); });
+      run.isToken, [&] { emitToken(run, chunk); },
+      [&] { emitTile(run, chunk); });
 }
 
 /// The rows of one token, from planes in blocks.
 void AttentionEmitter::emitToken(const Run &run, const Chunk &chunk) {
   fromPlanes = true;
-  int64_t tiles = (group + kRows - 1) / kRows,
-          rows = (group + tiles - 1) / tiles;
+  if (tokenOperands)
+    std::swap(operands, *tokenOperands);
+  int64_t blocks = (group + kRows - 1) / kRows,
+          rows = (group + blocks - 1) / blocks;
   for (int64_t row = 0; row < group; row += rows) {
     fetching = row == 0;
     emitRows(run, chunk, std::min(rows, group - row), e->idx(row));
   }
   fromPlanes = fetching = false;
+  if (tokenOperands)
+    std::swap(operands, *tokenOperands);
 }
 
 void AttentionEmitter::emitTile(const Run &run, const Chunk &chunk) {
-  fromPlanes = blocked && native;
+  fromPlanes = blocked && native && !tiles;
   auto packChunkValues = [&](const Chunk &part) {
     if (!blocked)
       packValues(part);
-    else if (!native)
+    else if (!fromPlanes)
       widenValues(part);
+    if (tiles)
+      clearValues(part);
   };
-  if (fromPlanes)
-    fetchHead(chunk);
+  if (keysInPlace)
+    fetchHead(chunk, /*withValues=*/fromPlanes);
   else if (blocked)
     widenKeys(chunk);
   else
@@ -149,11 +171,19 @@ void AttentionEmitter::emitTile(const Run &run, const Chunk &chunk) {
           own.last = e->mini(chunk.last, count);
           e->ifThen(e->less(own.first, own.last), [&] {
             packChunkValues(own);
-            emitRows(run, own, 1, row);
+            if (tiles)
+              emitTileRows(run, own, row, e->idx(1));
+            else
+              emitRows(run, own, 1, row);
           });
         });
       },
       [&] {
+        if (tiles)
+          return e->loop(e->idx(0), run.rows, blockRows, [&](Value row) {
+            emitTileRows(run, chunk, row,
+                         e->mini(e->idx(blockRows), e->subi(run.rows, row)));
+          });
         // Whole register tiles; then what a group leaves over; then one by one.
         SmallVector<int64_t> blocks{kRows};
         if (group % kRows > 1)
@@ -175,49 +205,67 @@ void AttentionEmitter::emitRows(const Run &run, const Chunk &chunk,
                                 int64_t rows, Value row) {
   Value at = e->addi(rowBase, row);
   emitScores(chunk, rows, at);
-  e->ifThen(chunk.partial, [&] { emitMask(run, chunk, rows, row); });
-  emitSoftmax(rows, at);
+  e->ifThen(chunk.partial, [&] { emitMask(run, chunk, e->idx(rows), row); });
+  emitSoftmax(rows, at, e->idx(0));
   emitValues(chunk, rows, at);
 }
 
 void AttentionEmitter::emitScores(const Chunk &chunk, int64_t rows, Value at) {
-  Value q = e->muli(at, keySteps);
+  int64_t stride = operands.queryStride, columns = columnsFor(rows);
+  Value q = e->muli(at, stride), units = e->idx(size / unit);
   e->loop(e->idx(0), e->idx(kChunk), columns * width, [&](Value column) {
     SmallVector<Value> acc(rows * columns, e->splat(0, width));
-    if (fromPlanes)
-      acc = product(
-          rows, tileQueries, q, keySteps,
+    auto fromBlocks = [&](Value low, Value high, SmallVector<Value> sums) {
+      return product(
+          rows, operands.queries, q, stride,
           [&](Value k, int64_t j) {
             return keyLine(chunk, e->addi(column, j * width), k);
           },
-          steps, columns, e->idx(0), e->idx(size / unit), acc);
+          operands.steps, columns, low, high, std::move(sums));
+    };
+    if (operands.tileOrder)
+      acc = e->loop(e->idx(0), units, AMXTiles::kPairs, acc,
+                    [&](Value k, ValueRange sums) {
+                      SmallVector<Value> chains(2 * rows * columns,
+                                                e->splat(0, width));
+                      Value end = e->addi(k, AMXTiles::kPairs);
+                      if (size / unit % AMXTiles::kPairs)
+                        end = e->mini(end, units);
+                      return addChains(sums, fromBlocks(k, end, chains));
+                    });
+    else if (fromPlanes)
+      acc = fromBlocks(e->idx(0), units, acc);
     else
-      acc = scratchProduct(rows, tileQueries, q, keySteps, tileKeys, column,
+      acc = scratchProduct(rows, operands.queries, q, stride, tileKeys, column,
                            kChunk, columns, e->idx(0), e->idx(keySteps), acc);
     for (auto [i, score] : llvm::enumerate(acc)) {
       auto r = static_cast<int64_t>(i) / columns,
            j = static_cast<int64_t>(i) % columns;
-      if (codes)
-        score = e->mul(
-            score, e->loadVec(keyScales, e->addi(column, j * width), width));
-      if (softcap > 0)
-        score = e->mul(
-            math::TanhOp::create(*e, score),
-            e->splat(static_cast<float>(softcap * 1.4426950408889634), width));
-      e->storeVec(score, scores, e->addi(column, r * kChunk + j * width));
+      e->storeVec(finishScore(score, e->addi(column, j * width)), scores,
+                  e->addi(column, r * kChunk + j * width));
     }
   });
 }
 
+Value AttentionEmitter::finishScore(Value score, Value column) {
+  if (codes)
+    score = e->mul(score, e->loadVec(keyScales, column, width));
+  if (softcap > 0)
+    score = e->mul(
+        math::TanhOp::create(*e, score),
+        e->splat(static_cast<float>(softcap * 1.4426950408889634), width));
+  return score;
+}
+
 /// Scores of slots that a row does not see become -infinity.
-void AttentionEmitter::emitMask(const Run &run, const Chunk &chunk,
-                                int64_t rows, Value row) {
+void AttentionEmitter::emitMask(const Run &run, const Chunk &chunk, Value rows,
+                                Value row) {
   SmallVector<int32_t> lane(width);
   for (int64_t i = 0; i < width; ++i)
     lane[i] = static_cast<int32_t>(i);
   Value lanes =
       arith::ConstantOp::create(*e, cast<TypedAttr>(e->getI32VectorAttr(lane)));
-  e->loop(e->idx(0), e->idx(rows), 1, [&](Value r) {
+  e->loop(e->idx(0), rows, 1, [&](Value r) {
     auto [low, count] = rowRange(run, e->addi(row, r));
     e->loop(e->idx(0), e->idx(kChunk), width, [&](Value i) {
       Value start = e->addi(chunk.start, i);
@@ -241,26 +289,36 @@ void AttentionEmitter::emitMask(const Run &run, const Chunk &chunk,
 
 /// Turns the scores of a block of rows into weights, and moves the rows'
 /// maxima and sums.
-void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
+void AttentionEmitter::emitSoftmax(int64_t rows, Value at, Value block) {
+  Value scoresAt = e->muli(block, kChunk);
+  SmallVector<Value> tops;
   for (int64_t r = 0; r < rows; ++r) {
     Value top;
     for (int64_t i = 0; i < kChunk; i += width) {
-      Value part = e->loadVec(scores, e->idx(r * kChunk + i), width);
+      Value part = e->loadVec(scores, e->addi(scoresAt, r * kChunk + i), width);
       top = top ? e->larger(top, part) : part;
     }
-    e->store(e->reduceMax(top), factors, e->idx(r));
+    tops.push_back(top);
   }
+  if (rows == width)
+    e->storeVec(reduceMaxEach(*e, tops), factors, block);
+  else
+    for (auto [r, top] : llvm::enumerate(tops))
+      e->store(e->reduceMax(top), factors,
+               e->addi(block, static_cast<int64_t>(r)));
   Value oldMax = e->loadVec(spanMaxima, at, rows);
   Value newMax =
-      e->larger(e->larger(oldMax, e->loadVec(factors, e->idx(0), rows)),
+      e->larger(e->larger(oldMax, e->loadVec(factors, block, rows)),
                 e->splat(std::numeric_limits<float>::lowest(), rows));
   e->storeVec(newMax, spanMaxima, at);
-  e->storeVec(e->exp2(e->sub(oldMax, newMax), 5), factors, e->idx(0));
+  e->storeVec(e->exp2(e->sub(oldMax, newMax), 5), factors, block);
   // A weight of bf16 needs fewer terms.
-  int64_t degree = pairs ? 3 : 5;
-  int64_t stride = pairs ? kChunk / 2 : kChunk;
+  bool narrow = operands.pairs || operands.tileOrder;
+  int64_t degree = narrow ? 3 : 5;
+  int64_t stride = operands.weightStride;
   e->loop(e->idx(0), e->idx(rows), 1, [&](Value r) {
-    Value from = e->muli(r, kChunk), to = e->muli(r, stride);
+    Value blockRow = e->addi(block, r);
+    Value from = e->muli(blockRow, kChunk), to = e->muli(blockRow, stride);
     Value rowAt = e->addi(at, r);
     Value top = e->broadcast(e->load(spanMaxima, rowAt), width);
     SmallVector<Value> powers;
@@ -278,23 +336,28 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
       }
       powers.push_back(power);
     }
-    if (pairs) {
+    if (narrow) {
       auto halves = VectorType::get({2 * width}, e->getBF16Type());
       auto words = VectorType::get({width}, e->getI32Type());
       for (int64_t i = 0; i < kChunk / width; i += 2) {
         Value packed = e->intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
                                     halves, {powers[i + 1], powers[i]});
-        vector::StoreOp::create(
-            *e, vector::BitCastOp::create(*e, words, packed), weights,
-            ValueRange{e->addi(to, i / 2 * width)});
+        if (operands.pairs)
+          vector::StoreOp::create(
+              *e, vector::BitCastOp::create(*e, words, packed),
+              operands.weights, ValueRange{e->addi(to, i / 2 * width)});
+        else
+          for (int64_t half : {0, 1})
+            e->storeVec(e->widen(e->lanesOf(packed, half * width, width)),
+                        operands.weights, e->addi(to, (i + half) * width));
       }
     } else {
       for (auto [i, power] : llvm::enumerate(powers))
-        e->storeVec(power, weights,
+        e->storeVec(power, operands.weights,
                     e->addi(to, static_cast<int64_t>(i) * width));
     }
     Value sumAt = e->muli(rowAt, width);
-    Value factor = e->broadcast(e->load(factors, r), width);
+    Value factor = e->broadcast(e->load(factors, blockRow), width);
     e->storeVec(e->fma(e->loadVec(spanSums, sumAt, width), factor, total),
                 spanSums, sumAt);
   });
@@ -303,26 +366,34 @@ void AttentionEmitter::emitSoftmax(int64_t rows, Value at) {
 /// Scales the outputs of a block of rows, and adds the chunk's values.
 void AttentionEmitter::emitValues(const Chunk &chunk, int64_t rows, Value at) {
   auto [low, high] = valueRange(chunk);
-  int64_t stride = pairs ? kChunk / 2 : kChunk;
+  int64_t stride = operands.weightStride, columns = columnsFor(rows);
   Value base = e->muli(at, valueWidth);
   auto pass = [&](Value column, int64_t count, int64_t lastLanes) {
     SmallVector<Value> acc;
     auto place = [&](int64_t r, int64_t j) {
       return e->addi(e->addi(base, column), r * valueWidth + j * width);
     };
-    for (int64_t r = 0; r < rows; ++r) {
-      Value factor = e->broadcast(e->load(factors, e->idx(r)), width);
-      for (int64_t j = 0; j < count; ++j)
-        acc.push_back(
-            e->mul(e->loadVec(spanOutputs, place(r, j), width), factor));
-    }
-    acc = fromPlanes
-              ? blockProduct(chunk, rows, column, count, lastLanes, acc)
-              : scratchProduct(rows, weights, e->idx(0), stride, tileValues,
-                               column, valueWidth, count, low, high, acc);
+    auto factorOf = [&](int64_t r) {
+      return e->broadcast(e->load(factors, e->idx(r)), width);
+    };
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < count; ++j)
-        e->storeVec(acc[r * count + j], spanOutputs, place(r, j));
+        acc.push_back(operands.tileOrder
+                          ? e->splat(0, width)
+                          : e->mul(e->loadVec(spanOutputs, place(r, j), width),
+                                   factorOf(r)));
+    acc = fromPlanes ? blockProduct(chunk, rows, column, count, lastLanes, acc)
+                     : scratchProduct(rows, operands.weights, e->idx(0), stride,
+                                      tileValues, column, valueWidth, count,
+                                      low, high, acc);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < count; ++j) {
+        Value sum = acc[r * count + j];
+        if (operands.tileOrder)
+          sum = e->fma(e->loadVec(spanOutputs, place(r, j), width), factorOf(r),
+                       sum);
+        e->storeVec(sum, spanOutputs, place(r, j));
+      }
   };
   // Only the last register may be short.
   int64_t step = columns * width, full = valueSize / step * step;

@@ -71,6 +71,27 @@ SmallVector<Value> transpose(Emitter &e, ArrayRef<Value> rows) {
   return result;
 }
 
+Value reduceMaxEach(Emitter &e, ArrayRef<Value> vectors) {
+  auto count = static_cast<int64_t>(vectors.size());
+  SmallVector<Value> rest(vectors);
+  // A vector holds what is left of some rows, `part` lanes of each.
+  for (int64_t part = count; part > 1; part /= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < rest.size(); i += 2) {
+      auto halves = [&](int64_t offset) -> Value {
+        SmallVector<int64_t> mask;
+        for (int64_t row = 0; row < 2 * count; row += part)
+          for (int64_t lane = 0; lane < part / 2; ++lane)
+            mask.push_back(row + offset + lane);
+        return vector::ShuffleOp::create(e, rest[i], rest[i + 1], mask);
+      };
+      next.push_back(e.larger(halves(0), halves(part / 2)));
+    }
+    rest = std::move(next);
+  }
+  return rest[0];
+}
+
 Value padTo(Emitter &e, Value value, int64_t count) {
   auto type = cast<VectorType>(value.getType());
   int64_t lanes = type.getDimSize(0);

@@ -39,6 +39,9 @@ Value blockElement(Emitter &e, const BlockPlane &plane, Value block, Value head,
 /// one instruction per register.
 SmallVector<Value> transpose(Emitter &e, ArrayRef<Value> rows);
 
+/// Lane i is `reduceMax` of vector i, bit for bit: n vectors of n lanes.
+Value reduceMaxEach(Emitter &e, ArrayRef<Value> vectors);
+
 /// `value` with zeros behind it, `count` lanes in all.
 Value padTo(Emitter &e, Value value, int64_t count);
 

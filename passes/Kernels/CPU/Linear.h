@@ -152,9 +152,7 @@ void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
 void emitAMXLinear(KernelBuilder &kernel, const LinearForm &form,
                    const LinearVariant &variant);
 bool takesAMX(const KernelTarget &target, const LinearForm &form);
-/// From rows of bf16 by tiles, and whether few rows follow the order of these:
-/// pairs of inputs that are multiplied at a time.
-inline constexpr int64_t kTilePairs = 16;
+/// From rows of bf16 by tiles, and whether few rows follow the order of these.
 void emitAMXPairsLinear(KernelBuilder &kernel, const LinearForm &form,
                         const LinearVariant &variant);
 bool takesTileOrder(const KernelTarget &target, const LinearForm &form);

@@ -46,7 +46,7 @@ AMXPairsEmitter::AMXPairsEmitter(KernelBuilder &kernel, const LinearForm &form,
       e(kernel, variant.name,
         pairsBuffers(kernel.kernel().getContext(), form, /*single=*/false), 1),
       output(e, form, variant, 1), stride(2 * pairRowStride(layout.k)),
-      tiles(e, 2 * kTilePairs * 2),
+      tiles(e, 2 * AMXTiles::kPairs * 2),
       sums(e.scratch(e.getIntegerType(8), 2 * kTile * kPanelBlock * 4)) {}
 
 void AMXPairsEmitter::doTiles(Value panel, Value token, int64_t count,
@@ -56,13 +56,13 @@ void AMXPairsEmitter::doTiles(Value panel, Value token, int64_t count,
     tiles.zero(tile);
   Value inputs = e.muli(token, stride);
   Value base = e.muli(panel, layout.pairs() * kRow);
-  e.loop(e.idx(0), e.idx(layout.pairs()), kTilePairs, [&](Value pair) {
+  e.loop(e.idx(0), e.idx(layout.pairs()), AMXTiles::kPairs, [&](Value pair) {
     Value lines = e.addi(base, e.muli(pair, kRow));
     e.ifThen(fetches, [&] {
       Value element =
           e.muli(e.addi(e.muli(panel, layout.pairs()), pair), 2 * kPanelBlock);
       prefetchWeights(e, output.weight(), element,
-                      kTilePairs * 2 * kPanelBlock);
+                      AMXTiles::kPairs * 2 * kPanelBlock);
     });
     for (int64_t i = 0; i < count; ++i)
       tiles.load(
@@ -123,7 +123,7 @@ void AMXPairsEmitter::emit() {
 
 bool takesTileOrder(const KernelTarget &target, const LinearForm &form) {
   return form.level == 3 && target.has("amx-bf16") &&
-         form.layout.k % (2 * kTilePairs) == 0;
+         form.layout.k % (2 * AMXTiles::kPairs) == 0;
 }
 
 void emitAMXPairsLinear(KernelBuilder &kernel, const LinearForm &form,

@@ -18,6 +18,7 @@
 // panels: in registers that would be an operation for each use of an input.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Kernels/CPU/AMXTiles.h"
 #include "passes/Kernels/CPU/Linear.h"
 
 namespace mlir::llm {
@@ -77,7 +78,7 @@ SmallVector<Emitter::Buffer> pairsBuffers(MLIRContext *context,
 PairsEmitter::PairsEmitter(KernelBuilder &kernel, const LinearForm &form,
                            const LinearVariant &variant)
     : layout(form.layout), narrow(form.level == 3),
-      dotProduct(narrow && kernel.target().has("avx512bf16")),
+      dotProduct(narrow && kernel.target().multipliesPairs()),
       tileOrder(takesTileOrder(kernel.target(), form)),
       e(kernel, variant.name,
         pairsBuffers(kernel.kernel().getContext(), form, variant.single()), 1),
@@ -151,7 +152,7 @@ PairsEmitter::Vectors PairsEmitter::addTile(Value base, Value row, Value i,
   // The chains of the first inputs, then those of the second ones.
   Vectors chains(2 * count, e.splat(0, width));
   chains = e.loop(
-      i, e.addi(i, kTilePairs), kUnroll, chains,
+      i, e.addi(i, AMXTiles::kPairs), kUnroll, chains,
       [&](Value first, ValueRange values) {
         Vectors next(values);
         if (tile > 1)
@@ -212,7 +213,7 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
   Vectors acc(tile * vectors, e.splat(0, width));
   if (tileOrder) {
     full = whole;
-    acc = e.loop(e.idx(0), e.idx(whole), kTilePairs, acc,
+    acc = e.loop(e.idx(0), e.idx(whole), AMXTiles::kPairs, acc,
                  [&](Value i, ValueRange values) {
                    return addTile(base, row, i, tile, Vectors(values));
                  });

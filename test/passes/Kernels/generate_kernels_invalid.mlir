@@ -230,7 +230,7 @@ rt.program @p target "cpu" symbols ["T"] {
 rt.program @p target "cpu" symbols ["T"] {
   // expected-error @below {{9 heads do not share 2 kv heads evenly}}
   rt.kernel @k family "attention_merge" params {heads = 9 : i64, kv_heads = 2 : i64,
-    value_size = 8 : i64, window = 0 : i64, split = 8 : i64} {
+    value_size = 8 : i64, window = 0 : i64, split = 8 : i64, cache_type = f32} {
   }
 }
 

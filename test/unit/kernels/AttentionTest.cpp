@@ -40,6 +40,7 @@ static const AttentionShape kShapes[] = {
     {2, 2, 64, 72, 0, 0, "f8E5M2", 4, 2, 2, 3},
     {6, 2, 64, 64, 0, 0, "i8", 8, 2, 2, 4},
     {3, 3, 40, 33, 0, 20, "i8", 5, 2, 3, 0},
+    {26, 2, 48, 40, 0, 0, "bf16", 3, 2, 2, 4},
     {4, 1, 128, 80, 70, 0, "f8E4M3FN", 6, 2, 1, 8},
 };
 
@@ -80,13 +81,14 @@ TEST(Attention, AgainstDoubleAnyPageSize) {
 
 // A row is the same alone as in any company: whatever tokens of whatever
 // sequences share the step, and wherever a prompt is cut.
-TEST(Attention, RowInvariance) {
+static void expectRowInvariance(float keyScale, float valueScale) {
   for (const std::string &cpu : testedCPUs())
     for (const AttentionShape &shape : shapesFor(cpu, kShapes)) {
       SCOPED_TRACE(cpu);
       const Attention &attention = attentionFor(shape, cpu);
       constexpr int kLength = 321;
-      Sequence whole = makeSequence(shape, kLength, kLength, 40);
+      Sequence whole =
+          makeSequence(shape, kLength, kLength, 40, keyScale, valueScale);
       int qWidth = shape.queryWidth(), width = shape.outWidth();
       Buffer<float> q = randomFloats(kLength * qWidth, 6);
       Buffer<float> all = attention.run(Step(shape, {whole}, 16, 1), q);
@@ -116,6 +118,13 @@ TEST(Attention, RowInvariance) {
             << shape << " slots " << length << " fresh " << fresh;
       }
     }
+}
+
+TEST(Attention, RowInvariance) { expectRowInvariance(1, 1); }
+
+// Denormal elements, products and sums.
+TEST(Attention, RowInvarianceOfDenormals) {
+  expectRowInvariance(1e-37f, 1e-37f);
 }
 
 // One token of each sequence, by twos and by tens; more sequences than items.
@@ -155,6 +164,7 @@ TEST(Attention, LaterSlotsStayHidden) {
     for (AttentionShape shape : {AttentionShape{6, 2, 20, 36},
                                  {3, 1, 64, 64, 0, 0, "bf16"},
                                  {2, 2, 16, 16, 9, 0, "f16"},
+                                 {2, 2, 32, 16, 9, 0, "bf16"},
                                  {3, 1, 64, 48, 0, 0, "i8"},
                                  {2, 1, 16, 16, 0, 0, "f8E4M3FN"}}) {
       SCOPED_TRACE(cpu);
@@ -174,6 +184,15 @@ TEST(Attention, LaterSlotsStayHidden) {
       EXPECT_EQ(0, std::memcmp(&got[0], &want[0], kBad * width * sizeof(float)))
           << shape;
       EXPECT_FALSE(std::isfinite(got[kBad * width + 2])) << shape;
+      // As the row is alone.
+      Sequence before = firstSlots(shape, broken, kBad, 1);
+      Buffer<float> own(shape.queryWidth());
+      std::copy(&q[(kBad - 1) * shape.queryWidth()],
+                &q[0] + kBad * shape.queryWidth(), own.begin());
+      Buffer<float> alone = attention.run(Step(shape, {before}, 16, 1), own);
+      EXPECT_EQ(0, std::memcmp(&alone[0], &got[(kBad - 1) * width],
+                               width * sizeof(float)))
+          << shape;
       // Past the window they are forgotten.
       if (shape.window)
         EXPECT_EQ(0, std::memcmp(&got[85 * width], &want[85 * width],
