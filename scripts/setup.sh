@@ -10,8 +10,8 @@ packages=(
   ccache clang-22 clang-format-22 clang-tidy-22 cmake git libclang-rt-22-dev
   lld-22 make ninja-build pkg-config
   # Compiler
-  liblld-22-dev libmlir-22-dev libprotobuf-dev llvm-22-dev llvm-22-tools
-  mlir-22-tools protobuf-compiler
+  liblld-22-dev libmlir-22-dev libopenblas-serial-dev libprotobuf-dev
+  llvm-22-dev llvm-22-tools mlir-22-tools protobuf-compiler
   # Runtime
   libcli11-dev libpcre2-dev libutf8proc-dev libxxhash-dev nlohmann-json3-dev
   # What LLVM's CMake packages ask for

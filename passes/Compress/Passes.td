@@ -84,7 +84,13 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     `group-size` integers share a scale. A weight stored [inputs, outputs] is turned
     around. What is quantized already is left, so that a later run takes the rest.
 
-    `method=rtn` rounds to the nearest integer, without looking at data.
+    `method=rtn` rounds to the nearest integer, without looking at data;
+    `method=gptq` (Frantar et al., 2023) takes one input after the other, and
+    changes the inputs that have no code yet so that the product loses least on
+    the inputs that calibration saw. It reads their Gram matrices from
+    `statistics`, a safetensors file with the mean of x xᵀ, f32 or f64 [inputs,
+    inputs], as NAME.gram for the weight NAME. Inputs that were always zero get the
+    value zero.
     - symmetric: the element of largest magnitude becomes -2^(bits-1), so that no
       code is unused; the scale takes the sign that this needs.
     - otherwise: the group's range, widened to hold 0, is spread over all codes,
@@ -112,13 +118,19 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"method", "method", "std::string", "\"rtn\"", "rtn">,
+    Option<"method", "method", "std::string", "\"rtn\"", "gptq or rtn">,
     Option<"bits", "bits", "unsigned", "4", "2, 4 or 8">,
     Option<"groupSize", "group-size", "std::string", "\"32\"",
            "Inputs that share a scale, or row for all of an output">,
     Option<"symmetric", "symmetric", "bool", "true", "Without zero points">,
     Option<"search", "search", "unsigned", "0",
-           "Scales to try on either side of the plain one">
+           "Scales to try on either side of the plain one">,
+    Option<"statistics", "statistics", "std::string", "\"\"",
+           "gptq: a safetensors file about the inputs">,
+    Option<"damping", "damping", "double", "0.01",
+           "gptq: of the mean square of the inputs, added to each">,
+    Option<"actOrder", "act-order", "bool", "true",
+           "gptq: inputs of large squares first">
   ] # Selection.options;
   let statistics = [
     Statistic<"numQuantized", "quantized", "Weights quantized">,

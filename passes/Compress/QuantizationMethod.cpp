@@ -9,7 +9,8 @@
 namespace mlir::llm {
 
 static constexpr QuantizationMethod kMethods[] = {
-    {"rtn", quantizeRoundToNearest},
+    {"gptq", /*needsGram=*/true, quantizeGPTQ},
+    {"rtn", /*needsGram=*/false, quantizeRoundToNearest},
 };
 
 llvm::ArrayRef<QuantizationMethod> quantizationMethods() { return kMethods; }

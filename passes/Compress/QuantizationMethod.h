@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What --llm-quantize-weights asks of a method. A further method is one file
-// and a line in QuantizationMethod.cpp; statistics of a product's input join
-// the request with the first method that needs them.
+// and a line in QuantizationMethod.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLM_PASSES_COMPRESS_QUANTIZATIONMETHOD_H
@@ -31,6 +30,12 @@ struct QuantizationRequest {
   bool symmetric = true;  ///< no zero points: code 2^(bits-1) is 0
   unsigned search = 0;
   bool halfScales = true; ///< every scale is rounded to f16
+  /// [columns][columns]: a multiple of the sum of x xᵀ over inputs x of the
+  /// product; none where the method does not need it. Finite, symmetric, and
+  /// no element is larger than the diagonal allows.
+  llvm::ArrayRef<double> gram;
+  double damping = 0.01; ///< of its mean diagonal, added to the diagonal
+  bool actOrder = true;  ///< inputs by falling diagonal
   /// Copies rows [first, first + count) to `out`, one every paddedColumns()
   /// floats, and leaves what is between alone. From any thread.
   llvm::function_ref<void(int64_t first, int64_t count, float *out)> read;
@@ -53,6 +58,7 @@ struct QuantizedMatrix {
 
 struct QuantizationMethod {
   llvm::StringRef name;
+  bool needsGram;
   /// Fills `out`, the same whatever the number of threads. False where f16 is
   /// too coarse for a scale, or too small: `out` is then of no use.
   bool (*quantize)(const QuantizationRequest &request, QuantizedMatrix &out);
@@ -64,6 +70,7 @@ llvm::ArrayRef<QuantizationMethod> quantizationMethods();
 /// Rows that a method quantizes at once on one thread.
 inline constexpr int64_t kRowBlock = 32;
 
+bool quantizeGPTQ(const QuantizationRequest &request, QuantizedMatrix &out);
 bool quantizeRoundToNearest(const QuantizationRequest &request,
                             QuantizedMatrix &out);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Support/WeightStore.h"
 #include "mlir/IR/Threading.h"
+#include "passes/Compress/InputStatistics.h"
 #include "passes/Compress/Passes.h"
 #include "passes/Compress/QuantizationMethod.h"
 #include "passes/Compress/Weights.h"
@@ -36,6 +37,7 @@ private:
   LogicalResult quantize(const WeightUses &uses);
 
   const QuantizationMethod *chosen = nullptr;
+  std::optional<InputStatistics> inputs;
   /// 0 is a row.
   int64_t size = 0;
   ::llm::WeightFiles files;
@@ -67,6 +69,11 @@ LogicalResult QuantizeWeights::parseOptions() {
     return emit() << "search is at most 64, got " << search.getValue();
   if (search && !symmetric)
     return emit() << "search looks for symmetric scales only";
+  if (!(damping >= 0 && damping <= 1))
+    return emit() << "damping is a share of the mean square, from 0 to 1";
+  if (chosen->needsGram && statistics.empty())
+    return emit() << "method " << method.getValue()
+                  << " needs statistics=FILE, the Gram matrices of the inputs";
   if (groupSize == "row")
     return success();
   if (StringRef(groupSize).getAsInteger(10, size) || size < 1 ||
@@ -117,6 +124,14 @@ LogicalResult QuantizeWeights::quantize(const WeightUses &uses) {
   request.groupSize = *group;
   request.symmetric = symmetric;
   request.search = search;
+  request.damping = damping;
+  request.actOrder = actOrder;
+  FailureOr<std::vector<double>> gram = std::vector<double>();
+  if (chosen->needsGram)
+    gram = inputs->gram(weight, request.columns);
+  if (failed(gram))
+    return failure();
+  request.gram = *gram;
   Least bad;
   auto read = [&](int64_t first, int64_t count, float *out) {
     matrix->read(first, count, request.paddedColumns(), out);
@@ -184,6 +199,13 @@ void QuantizeWeights::runOnOperation() {
       Selection::parse(where, match, [&] { return emit(); });
   if (failed(selection))
     return signalPassFailure();
+  if (chosen->needsGram) {
+    FailureOr<InputStatistics> opened =
+        InputStatistics::open(statistics, [&] { return emit(); });
+    if (failed(opened))
+      return signalPassFailure();
+    inputs = std::move(*opened);
+  }
   for (const WeightUses &uses : collectWeightUses(getOperation())) {
     WeightOp weight = uses.weight;
     auto format = dyn_cast<DenseFormatAttr>(weight.getFormat());

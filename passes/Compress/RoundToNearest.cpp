@@ -4,212 +4,34 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Loops over groups are written in vectors of four: a model has billions of
-// elements, and sums and maxima of floats stay scalar otherwise. Rows are
-// padded with zeros to whole groups; a zero changes neither a range nor a sum.
-//
-//===----------------------------------------------------------------------===//
-#include "lib/Support/FloatRows.h"
-#include "passes/Compress/QuantizationMethod.h"
+#include "passes/Compress/AffineGrid.h"
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
-#include <cmath>
-#include <cstring>
 
 namespace mlir::llm {
 
-namespace {
-using Floats = float __attribute__((vector_size(16)));
-using Words = int32_t __attribute__((vector_size(16)));
-
-/// How a group's elements become codes: clamp(round(x / scale), low, high) -
-/// low, the zero point being -low.
-struct Grid {
-  float scale = 0;
-  float low = 0, high = 0;
-};
-} // namespace
-
-static Floats load(const float *from) {
-  Floats value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-static Floats splat(float value) { return Floats{value, value, value, value}; }
-
-/// x / scale clamped and rounded to integers, ties to even.
-static Floats roundToGrid(Floats x, const Grid &grid) {
-  // In [2^23, 2^24) the last place is 1: the adder rounds.
-  constexpr float kRound = 0x1.8p23f;
-  Floats value = x / splat(grid.scale);
-  Floats low = splat(grid.low), high = splat(grid.high);
-  value = value < low ? low : value;
-  value = value > high ? high : value;
-  return (value + splat(kRound)) - splat(kRound);
-}
-
-/// The element of largest magnitude; of two, the negative one.
-static float findExtreme(const float *x, int64_t count) {
-  // Turned left by one, the bits of a float are ordered by magnitude, then
-  // sign; less 2^31 they are so as signed integers.
-  constexpr int32_t kLeast = INT32_MIN;
-  Words most = {kLeast, kLeast, kLeast, kLeast};
-  for (int64_t i = 0; i < count; i += 4) {
-    Words bits;
-    std::memcpy(&bits, x + i, sizeof bits);
-    Words key = ((bits << 1) | ((bits >> 31) & 1)) ^ kLeast;
-    most = key > most ? key : most;
-  }
-  int32_t key = std::max({most[0], most[1], most[2], most[3]}) ^ kLeast;
-  return std::bit_cast<float>(std::rotr(static_cast<uint32_t>(key), 1));
-}
-
-/// The scale near extreme / low whose codes, fitted by least squares, leave the
-/// least squared error; |x|^2 - (x.q)^2 / q.q, so that the second term decides.
-static float searchScale(const float *x, int64_t count, float extreme,
-                         Grid grid, unsigned search) {
-  double best = -1;
-  float bestScale = 0;
-  auto steps = static_cast<int64_t>(search);
-  for (int64_t i = -steps; i <= steps; ++i) {
-    grid.scale = extreme / (grid.low - static_cast<float>(i) /
-                                           static_cast<float>(steps + 1));
-    Floats products = splat(0), squares = splat(0);
-    for (int64_t k = 0; k < count; k += 4) {
-      Floats value = load(x + k), code = roundToGrid(value, grid);
-      products += value * code;
-      squares += code * code;
-    }
-    auto sum = [](Floats v) -> double {
-      return static_cast<double>(v[0]) + v[1] + v[2] + v[3];
-    };
-    double xq = sum(products), qq = sum(squares);
-    if (qq > 0 && xq * xq / qq > best) {
-      best = xq * xq / qq;
-      bestScale = static_cast<float>(xq / qq);
-    }
-  }
-  return best > 0 && std::isfinite(bestScale) ? bestScale : extreme / grid.low;
-}
-
-static Grid chooseGrid(const float *x, const QuantizationRequest &request) {
-  int64_t count = request.groupSize;
-  auto levels = static_cast<float>((1 << request.bits) - 1);
-  Grid grid;
-  if (request.symmetric) {
-    grid.low = -static_cast<float>(1 << (request.bits - 1));
-    grid.high = levels + grid.low;
-    float extreme = findExtreme(x, count);
-    if (extreme != 0)
-      grid.scale = request.search
-                       ? searchScale(x, count, extreme, grid, request.search)
-                       : extreme / grid.low;
-    return grid;
-  }
-  Floats least = splat(0), most = splat(0);
-  for (int64_t i = 0; i < count; i += 4) {
-    Floats value = load(x + i);
-    least = value < least ? value : least;
-    most = value > most ? value : most;
-  }
-  float low = std::min({least[0], least[1], least[2], least[3]});
-  float high = std::max({most[0], most[1], most[2], most[3]});
-  // The range may exceed the largest float.
-  grid.scale = static_cast<float>((static_cast<double>(high) - low) / levels);
-  grid.high = levels;
-  if (grid.scale > 0) {
-    float zero = std::clamp(std::nearbyint(-low / grid.scale), 0.0f, levels);
-    grid.low = -zero;
-    grid.high = levels - zero;
-  }
-  return grid;
-}
-
-/// Codes of `count` elements, one a byte.
-static void encode(const float *x, int64_t count, const Grid &grid,
-                   uint8_t *out) {
-  auto zero = static_cast<uint8_t>(static_cast<int>(-grid.low));
-  if (grid.scale == 0) {
-    std::fill_n(out, count, zero);
-    return;
-  }
-  for (int64_t i = 0; i < count; i += 4) {
-    // Again a sum whose last place is 1; its low byte is the code.
-    Floats sum =
-        roundToGrid(load(x + i), grid) - splat(grid.low) + splat(0x1.8p23f);
-    Words bits = std::bit_cast<Words>(sum);
-    for (int lane = 0; lane < 4; ++lane)
-      out[i + lane] = static_cast<uint8_t>(bits[lane]);
-  }
-}
-
-/// Codes of `bits` bits, low bits first.
-static void pack(const uint8_t *codes, int64_t count, unsigned bits,
-                 char *out) {
-  if (bits == 8) {
-    std::memcpy(out, codes, count);
-  } else if (bits == 4) {
-    for (int64_t i = 0; i < count / 2; ++i)
-      out[i] = static_cast<char>(codes[2 * i] | codes[2 * i + 1] << 4);
-  } else {
-    for (int64_t i = 0; i < count / 4; ++i)
-      out[i] = static_cast<char>(codes[4 * i] | codes[4 * i + 1] << 2 |
-                                 codes[4 * i + 2] << 4 | codes[4 * i + 3] << 6);
-  }
-}
-
-/// Quantizes a row, x padded to whole groups. False where f16 does not do.
-static bool quantizeRow(const float *x, int64_t row,
-                        const QuantizationRequest &request,
-                        std::vector<uint8_t> &codes, QuantizedMatrix &out) {
-  int64_t groups = request.groups(), size = request.groupSize;
-  float largest = 0, moved = 0;
-  for (int64_t g = 0; g < groups; ++g) {
-    Grid grid = chooseGrid(x + g * size, request);
-    float exact = grid.scale;
-    if (request.halfScales) {
-      ::llm::roundRowToF16(&grid.scale, 1);
-      largest = std::max(largest, std::abs(exact));
-      moved = std::max(moved,
-                       (grid.high - grid.low) * std::abs(grid.scale - exact));
-    }
-    out.scales[row * groups + g] = grid.scale;
-    encode(x + g * size, size, grid, codes.data() + g * size);
-    if (!request.symmetric) {
-      int64_t bit = g * request.bits;
-      char &byte = out.zeros[row * request.zeroRowBytes() + bit / 8];
-      byte = static_cast<char>(byte | static_cast<int>(-grid.low) << bit % 8);
-    }
-  }
-  pack(codes.data(), groups * size, request.bits,
-       out.codes.data() + row * request.codeRowBytes());
-  // No element moves by more than an eighth of the row's largest step.
-  return moved <= largest / 8;
-}
-
 bool quantizeRoundToNearest(const QuantizationRequest &request,
                             QuantizedMatrix &out) {
-  out.codes.assign(request.rows * request.codeRowBytes(), 0);
-  out.scales.assign(request.rows * request.groups(), 0);
-  out.zeros.assign(
-      request.symmetric ? 0 : request.rows * request.zeroRowBytes(), 0);
+  allocate(request, out);
   std::atomic<bool> fits = true;
-  int64_t padded = request.paddedColumns();
+  int64_t padded = request.paddedColumns(), size = request.groupSize;
   int64_t blocks = (request.rows + kRowBlock - 1) / kRowBlock;
   request.parallelFor(blocks, [&](int64_t block) {
     int64_t first = block * kRowBlock;
     int64_t count = std::min(kRowBlock, request.rows - first);
     std::vector<float> values(count * padded);
-    std::vector<uint8_t> codes(padded);
     request.read(first, count, values.data());
-    for (int64_t row = 0; row < count; ++row)
-      if (!quantizeRow(values.data() + row * padded, first + row, request,
-                       codes, out))
+    for (int64_t row = 0; row < count; ++row) {
+      const float *x = values.data() + row * padded;
+      AffineRow result(request, out, first + row);
+      for (int64_t g = 0; g < request.groups(); ++g)
+        encode(x + g * size, size, result.choose(g, x + g * size),
+               &result.code(g * size));
+      result.store();
+      if (!result.fits())
         fits = false;
+    }
   });
   return fits;
 }

@@ -12,7 +12,7 @@
 // BITS: quantize_weights_invalid.mlir:{{.*}}: error: kernels read 2, 4 or 8 bits, not 3
 // GROUP: error: group-size must be row or a multiple of 8 up to 65536 at 4 bits, got
 // GROUP2: error: group-size must be row or a multiple of 16 up to 65536 at 2 bits, got '24'
-// METHOD: error: no method is named 'best'; there is rtn
+// METHOD: error: no method is named 'best'; there is gptq, rtn
 // SEARCH: error: search is at most 64
 // BOTH: error: search looks for symmetric scales only
 // WHERE: error: where must be all, layers or head, got 'there'

@@ -157,4 +157,5 @@ def main():
     print(f"{cases} matrices agree, {wide} with scales in f32")
 
 
-main()
+if __name__ == "__main__":
+    main()
