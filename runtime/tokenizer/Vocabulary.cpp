@@ -15,6 +15,7 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <random>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -30,12 +31,23 @@ static size_t slotsFor(size_t count) {
   return std::bit_ceil(std::max<size_t>(count + count / 2 + 1, 16));
 }
 
+/// Another one in each process: a file cannot be made whose pieces all have
+/// the same hash, and would take hours.
+static uint64_t hashSeed() {
+  static const uint64_t seed = [] {
+    std::random_device random;
+    return static_cast<uint64_t>(random()) << 32 | random();
+  }();
+  return seed;
+}
+
 //===----------------------------------------------------------------------===//
 // Vocabulary
 //===----------------------------------------------------------------------===//
 
 static uint32_t hashOf(std::string_view piece) {
-  return static_cast<uint32_t>(XXH3_64bits(piece.data(), piece.size()));
+  return static_cast<uint32_t>(
+      XXH3_64bits_withSeed(piece.data(), piece.size(), hashSeed()));
 }
 
 void Vocabulary::reserve(size_t count, size_t bytes) {
@@ -128,12 +140,10 @@ void MergeTable::reserve(size_t merges) {
 }
 
 size_t MergeTable::slotOf(int32_t left, int32_t right) const {
-  uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 |
-                 static_cast<uint32_t>(right);
-  // Multiplicative: the high half depends on all bits of the key.
-  key *= 0x9E3779B97F4A7C15;
+  const int32_t pair[] = {left, right};
   size_t mask = slots.size() - 1;
-  for (size_t at = (key >> 32) & mask;; at = (at + 1) & mask) {
+  for (size_t at = XXH3_64bits_withSeed(pair, sizeof pair, hashSeed()) & mask;;
+       at = (at + 1) & mask) {
     const Merge &slot = slots[at];
     if (slot.left < 0 || (slot.left == left && slot.right == right))
       return at;
