@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Support/Safetensors.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
 
@@ -114,10 +116,15 @@ Safetensors::open(StringRef path,
       continue;
     std::optional<Tensor> tensor =
         readTensor(value, bytes.drop_front(8 + length));
-    if (!tensor)
-      return bad() << "its tensor '" << name.take_front(200)
+    if (!tensor) {
+      // Nothing of a file's reaches a terminal as it is.
+      std::string shown;
+      llvm::raw_string_ostream os(shown);
+      llvm::printEscapedString(name.take_front(200), os);
+      return bad() << "its tensor '" << shown
                    << "' is described wrongly or ends behind the file",
              failure();
+    }
     result.tensors[name] = std::move(*tensor);
   }
   return result;

@@ -24,7 +24,6 @@ namespace mlir::llm {
 namespace {
 using Floats = float __attribute__((vector_size(16)));
 using Words = int32_t __attribute__((vector_size(16)));
-
 } // namespace
 
 static Floats load(const float *from) {
@@ -125,9 +124,8 @@ AffineGrid chooseGrid(const float *x, const QuantizationRequest &request) {
 
 void encode(const float *x, int64_t count, const AffineGrid &grid,
             uint8_t *out) {
-  auto zero = static_cast<uint8_t>(static_cast<int>(-grid.low));
   if (grid.scale == 0) {
-    std::fill_n(out, count, zero);
+    std::fill_n(out, count, grid.zeroPoint());
     return;
   }
   for (int64_t i = 0; i < count; i += 4) {

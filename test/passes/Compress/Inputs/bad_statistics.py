@@ -43,5 +43,9 @@ def write_header(name, header):
 (directory / "short").write_bytes(b"abc")
 (directory / "header").write_bytes((2**63 - 1).to_bytes(8, "little") + b"{}")
 write_header("deep", b"[" * 1000000)
-for name, dims, offsets in (("beyond", [40, 40], [0, 12800]), ("overflow", [2**62, 2**62], [0, 0])):
-    write_header(name, json.dumps({"w.gram": {"dtype": "F64", "shape": dims, "data_offsets": offsets}}).encode())
+for name, key, dims, offsets in (
+    ("beyond", "w.gram", [40, 40], [0, 12800]),
+    ("overflow", "w.gram", [2**62, 2**62], [0, 0]),
+    ("escape", "\x1b[2J", [1], [0, 8]),
+):
+    write_header(name, json.dumps({key: {"dtype": "F64", "shape": dims, "data_offsets": offsets}}).encode())
