@@ -85,7 +85,7 @@ struct Format {
   std::string layout; ///< without n and k
   int level = 0;
   double peak = 0;
-  int64_t groupSize = 0;
+  int64_t sumGroup = 0;   ///< inputs whose sum quantize_rows writes
   int64_t scaleGroup = 0; ///< inputs in int8 that share a scale
 };
 } // namespace
@@ -100,8 +100,8 @@ static Format parseFormat(const std::string &name, int64_t k) {
     return {panel("panel_pairs", "bf16"), 0, peaks.f32};
   if (name == "bf16a3")
     return {panel("panel_pairs", "bf16"), 3, peaks.bf16};
-  // qBgG, qBrow, with int8 inputs, sS: S of them share a scale, z: zero points;
-  // qBf32: f32 inputs.
+  // qBgG, qBrow, with int8 inputs, sS: S of them share a scale, pP: P of a
+  // group share a factor, z: zero points; qBf32: f32 inputs.
   if (name.size() < 3 || name[0] != 'q') {
     fprintf(stderr, "unknown format %s\n", name.c_str());
     exit(1);
@@ -116,9 +116,13 @@ static Format parseFormat(const std::string &name, int64_t k) {
                : parseCount(rest.substr(at + 1, end - at - 1));
   };
   int64_t group = rest.find("row") == 0 ? k : count('g', 32);
+  int64_t part = count('p', 0);
+  std::string scales = part ? entry("factor_group", part) + "scale_type = f32"
+                            : "scale_type = f16";
   Format format{"kind = \"panel_affine\", " + entry("bits", bits) +
-                    entry("group_size", group) + "scale_type = f16",
-                rest.find("f32") == 0 ? 0 : 4, 0, group, count('s', group)};
+                    entry("group_size", group) + scales,
+                rest.find("f32") == 0 ? 0 : 4, 0, part ? part : group,
+                count('s', group)};
   if (rest.back() == 'z')
     format.layout += ", zero_type = ui8";
   format.peak = format.level == 4 ? peaks.int8 : peaks.f32;
@@ -148,7 +152,7 @@ static void benchLinear(const std::string &formatName, int64_t n, int64_t k) {
   for (int64_t rows : options.rows) {
     Buffer<float> x = randomFloats(rows * k, 1), out(rows * n);
     Buffer<uint8_t> narrow(rows * (k + 256) * 2, 1);
-    int64_t groups = format.groupSize ? (k - 1) / format.groupSize + 1 : 1;
+    int64_t groups = format.sumGroup ? (k - 1) / format.sumGroup + 1 : 1;
     Buffer<float> scales(rows * groups, 0.01f);
     Buffer<int32_t> offsets(rows * groups, 7);
     std::vector<const void *> inputs{x.data()};

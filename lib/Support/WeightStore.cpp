@@ -30,7 +30,7 @@ static StringRef elementName(Type type) {
   if (type.isBF16())
     return "BF16";
   assert(type.isInteger(8) && "components are floats and bytes");
-  return "U8";
+  return type.isUnsignedInteger() ? "U8" : "I8";
 }
 
 /// The length in 8 bytes, then JSON, padded so that the data begins at a

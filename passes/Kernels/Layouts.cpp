@@ -32,8 +32,10 @@ int64_t Layout::codeBytes(int64_t length) const {
   return ceilDiv(length, wordInputs()) * kPanelBlock * 4;
 }
 int64_t Layout::groupBytes(int64_t length) const {
-  return codeBytes(length) + kPanelBlock * (bytesOf(scaleType) +
-                                            (zeroType ? bytesOf(zeroType) : 0));
+  // Four bytes hold a scale beside its factors.
+  int64_t scaleBytes = factorGroup ? 4 : bytesOf(scaleType);
+  return codeBytes(length) +
+         kPanelBlock * (scaleBytes + (zeroType ? bytesOf(zeroType) : 0));
 }
 int64_t Layout::panelBytes() const {
   int64_t last = groupLength(groups() - 1);
@@ -138,6 +140,22 @@ FailureOr<Layout> Layout::parse(DictionaryAttr dict, EmitError emitError) {
                     << ", not ui8 or its scales' type";
       }
     }
+    if (dict.contains("factor_group")) {
+      constexpr int64_t kMost = AffineGroupsFormatAttr::kMaxFactors;
+      layout.factorGroup =
+          integer("factor_group", 8, AffineGroupsFormatAttr::kMaxFactorGroup);
+      if (!bad &&
+          (layout.kind != Kind::PanelAffine || layout.bits != 4 ||
+           layout.zeroType || !layout.scaleType.isF32() ||
+           layout.factorGroup % 8 || layout.groupSize % layout.factorGroup ||
+           layout.groupSize / layout.factorGroup > kMost)) {
+        bad = true;
+        emitError() << "layout has a factor_group: that needs panel_affine, "
+                       "bits = 4, f32 scales, no zeros, and a group_size of up "
+                       "to "
+                    << kMost << " times a multiple of 8";
+      }
+    }
   }
   // Weights beyond 2^46 bytes are a mistake, and would overflow later.
   if (!bad && static_cast<double>(layout.n) * static_cast<double>(layout.k) >
@@ -173,6 +191,8 @@ DictionaryAttr Layout::toAttr(MLIRContext *context) const {
   if (isAffine()) {
     put("bits", b.getI64IntegerAttr(bits));
     put("group_size", b.getI64IntegerAttr(groupSize));
+    if (factorGroup)
+      put("factor_group", b.getI64IntegerAttr(factorGroup));
     put("scale_type", TypeAttr::get(scaleType));
     if (zeroType)
       put("zero_type", TypeAttr::get(zeroType));
@@ -322,8 +342,10 @@ struct AffineReader {
   const uint8_t *packedZeros = nullptr;
   int64_t zeroRowBytes = 0;
   std::optional<Reader> floatZeros;
+  const int8_t *factors = nullptr;
+  int64_t factorsPerGroup = 1;
   int64_t bits = 0;
-  int64_t groups = 0;
+  int64_t groups = 0; ///< as scales are stored
 
   uint32_t packed(const uint8_t *row, int64_t i) const {
     int64_t bit = i * bits;
@@ -332,7 +354,15 @@ struct AffineReader {
   uint32_t code(int64_t row, int64_t i) const {
     return packed(codes + row * codeRowBytes, i);
   }
+  /// Of a group as it is stored, and of one as factors split it.
   float scale(int64_t row, int64_t g) const { return scales(row * groups + g); }
+  float finestScale(int64_t row, int64_t part) const {
+    float whole = scale(row, part / factorsPerGroup);
+    return factors ? whole * static_cast<float>(factor(row, part)) : whole;
+  }
+  int factor(int64_t row, int64_t part) const {
+    return factors[row * groups * factorsPerGroup + part];
+  }
   float zero(int64_t row, int64_t g) const {
     if (floatZeros)
       return (*floatZeros)(row * groups + g);
@@ -343,7 +373,31 @@ struct AffineReader {
 };
 } // namespace
 
-static void packAffinePanels(const AffineReader &read, const Layout &layout,
+/// A scale and the `count` factors from number `part` on in one word; none
+/// where they do not fit.
+static std::optional<uint32_t> packFactors(const AffineReader &read,
+                                           int64_t row, int64_t g, int64_t part,
+                                           int64_t count) {
+  float scaled = read.scale(row, g) * Layout::kScaleUnit;
+  auto bits = llvm::bit_cast<uint32_t>(scaled);
+  constexpr uint32_t kMask = 0xfffu << Layout::kScaleF32Bit;
+  constexpr uint32_t kLeast = 1u << 23;
+  // Scaling a denormal would round: the least exponent is that of zero only.
+  if ((bits & ~kMask) || (bits && bits < kLeast))
+    return std::nullopt;
+  uint32_t word = bits >> Layout::kScaleF32Bit << Layout::kScaleBit;
+  for (int64_t i = 0; i < count; ++i) {
+    int factor = read.factor(row, part + i);
+    if (std::abs(factor) > AffineGroupsFormatAttr::kMaxFactor)
+      return std::nullopt;
+    constexpr uint32_t kField = (1u << Layout::kFactorBits) - 1;
+    word |= (static_cast<uint32_t>(factor) & kField) << Layout::factorBit(i);
+  }
+  return word;
+}
+
+/// False where a scale or a factor does not fit.
+static bool packAffinePanels(const AffineReader &read, const Layout &layout,
                              MutableArrayRef<char> out) {
   int64_t perWord = layout.wordInputs();
   for (int64_t panel = 0; panel < layout.panels(); ++panel) {
@@ -363,6 +417,16 @@ static void packAffinePanels(const AffineReader &read, const Layout &layout,
               byte | (read.code(first + v, g * layout.groupSize + i)
                       << (layout.bits * (within / 4))));
         }
+        if (layout.factorGroup) {
+          int64_t parts = layout.partsOfGroup();
+          std::optional<uint32_t> word =
+              packFactors(read, first + v, g, g * parts,
+                          ceilDiv(length, layout.factorGroup));
+          if (!word)
+            return false;
+          std::memcpy(scales + v * 4, &*word, 4);
+          continue;
+        }
         writeElement(scales + v * bytesOf(layout.scaleType), layout.scaleType,
                      read.scale(first + v, g));
         if (!layout.zeroType)
@@ -376,6 +440,7 @@ static void packAffinePanels(const AffineReader &read, const Layout &layout,
       }
     }
   }
+  return true;
 }
 
 static void packAffineGPU(const AffineReader &read, const Layout &layout,
@@ -383,7 +448,7 @@ static void packAffineGPU(const AffineReader &read, const Layout &layout,
   std::vector<uint32_t> words = packGPUAffine(
       layout.gpuAffine(),
       [&](int64_t row, int64_t i) { return read.code(row, i); },
-      [&](int64_t row, int64_t g) { return read.scale(row, g); },
+      [&](int64_t row, int64_t g) { return read.finestScale(row, g); },
       [&](int64_t row, int64_t g) { return read.zero(row, g); });
   std::memcpy(out.data(), words.data(), out.size());
 }
@@ -395,7 +460,7 @@ static void packAffineRows(const AffineReader &read, const Layout &layout,
     std::memcpy(base, read.codes + row * read.codeRowBytes,
                 ceilDiv(layout.k * layout.bits, 8));
     for (int64_t g = 0; g < layout.groups(); ++g) {
-      float scale = read.scale(row, g), zero = read.zero(row, g);
+      float scale = read.finestScale(row, g), zero = read.zero(row, g);
       std::memcpy(base + layout.rowCodeBytes() + g * 4, &scale, 4);
       std::memcpy(base + layout.rowCodeBytes() + (layout.groups() + g) * 4,
                   &zero, 4);
@@ -406,10 +471,14 @@ static void packAffineRows(const AffineReader &read, const Layout &layout,
 static LogicalResult packAffine(WeightOp weight, AffineGroupsFormatAttr format,
                                 const Layout &layout, MutableArrayRef<char> out,
                                 ::llm::WeightFiles *files) {
-  int64_t groups = layout.groups();
+  int64_t groups = ceilDiv(layout.k, format.getGroupSize());
   RankedTensorType codes = format.getData().getType();
-  if (format.getBits() != layout.bits ||
-      format.getGroupSize() != layout.groupSize || codes.getRank() != 2 ||
+  // A layout without factors has groups as factors split them.
+  bool sameGroups = layout.factorGroup
+                        ? format.getGroupSize() == layout.groupSize &&
+                              format.getFactorGroup() == layout.factorGroup
+                        : format.getFinestGroup() == layout.groupSize;
+  if (format.getBits() != layout.bits || !sameGroups || codes.getRank() != 2 ||
       codes.getDimSize(0) != layout.n || !codes.getElementType().isInteger(8) ||
       codes.getDimSize(1) * 8 < layout.k * layout.bits)
     return weight.emitOpError("does not have the shape of its layout: ")
@@ -454,10 +523,22 @@ static LogicalResult packAffine(WeightOp weight, AffineGroupsFormatAttr format,
              << layout.n << " x " << groups << " floats";
     }
   }
+  std::optional<::llm::WeightData> factors;
+  if (ComponentAttr component = format.getFactors()) {
+    FailureOr<::llm::WeightData> opened = open(weight, component, files);
+    if (failed(opened))
+      return failure();
+    factors = *opened;
+    read.factors = reinterpret_cast<const int8_t *>(factors->bytes().data());
+    read.factorsPerGroup = format.getGroupSize() / format.getFactorGroup();
+  }
   std::memset(out.data(), 0, out.size());
-  if (layout.kind == Layout::Kind::PanelAffine)
-    packAffinePanels(read, layout, out);
-  else if (layout.kind == Layout::Kind::GPUAffine)
+  if (layout.kind == Layout::Kind::PanelAffine) {
+    if (!packAffinePanels(read, layout, out))
+      return weight.emitOpError("has a factor outside [-15, 15], or a scale "
+                                "that is neither 0 nor a float of 6 bits "
+                                "behind the first one from 2^-30 on");
+  } else if (layout.kind == Layout::Kind::GPUAffine)
     packAffineGPU(read, layout, out);
   else
     packAffineRows(read, layout, out);

@@ -24,6 +24,11 @@
 //                 8 * j + bits * i on: byte j takes every fourth input, so that
 //                 a mask leaves four codes in the bytes of a dot product. Codes
 //                 beyond the group are zero. Panels are padded to 64 bytes.
+//                 Where factors split the groups (factor_group), one u32 per
+//                 output takes the place of its scale: factor i, two's
+//                 complement, at the bits 5 * i to 5 * i + 4, those that are
+//                 missing being zero, and the scale at the bits 20 to 31: the
+//                 bits 17 to 28 of the f32 scale * 2^-96.
 //   gpu_affine    int4 for warps, scales and zeros in f32; see
 //                 passes/Kernels/CUDA/GPUAffineLayout.h.
 //   rows_affine   per row: codes as stored (low bits first, ceildiv(k *
@@ -64,8 +69,9 @@ struct Layout {
   // Affine groups.
   int64_t bits = 0;
   int64_t groupSize = 0;
-  Type scaleType; ///< f32, f16 or bf16
-  Type zeroType;  ///< null: 2^(bits-1); ui8: codes; else the scales' type
+  int64_t factorGroup = 0; ///< inputs that share a factor; 0: there are none
+  Type scaleType;          ///< f32, f16 or bf16
+  Type zeroType; ///< null: 2^(bits-1); ui8: codes; else the scales' type
 
   bool isAffine() const {
     return kind == Kind::PanelAffine || kind == Kind::RowsAffine ||
@@ -91,6 +97,18 @@ struct Layout {
   int64_t commonZero() const { return int64_t(1) << (bits - 1); }
   /// Pairs of inputs, the last one perhaps half.
   int64_t pairs() const { return (k + 1) / 2; }
+  /// Where the field of factor `i` begins, and how wide one is; the first bit
+  /// of a scale beside factors, and of what it has of an f32 times 2^-96.
+  static int64_t factorBit(int64_t i) { return kFactorBits * i; }
+  static constexpr int64_t kFactorBits = 5;
+  static constexpr int64_t kScaleBit = 20, kScaleF32Bit = 17;
+  static constexpr float kScaleUnit = 0x1p-96f;
+  /// Factors of a whole group.
+  int64_t partsOfGroup() const { return groupSize / factorGroup; }
+  /// Inputs whose sum `quantize_rows` writes for this weight.
+  int64_t sumGroup() const { return factorGroup ? factorGroup : groupSize; }
+  /// Such sums of a row.
+  int64_t sums() const { return (k + sumGroup() - 1) / sumGroup(); }
   /// Inputs of group `g`.
   int64_t groupLength(int64_t g) const;
   /// Inputs per u32 word.

@@ -89,13 +89,21 @@ FailureOr<WeightOp> ProgramPacker::weightOf(rt::BufferOp buffer) {
   return weight;
 }
 
-/// Fills in bits, group size and the types of scales and zeros.
+/// Fills in bits, group size and the types of scales and zeros. Only panels of
+/// a CPU keep factors.
 static void setAffine(Layout &layout, AffineGroupsFormatAttr format,
                       Layout::Kind kind) {
   layout.kind = kind;
   layout.bits = format.getBits();
-  layout.groupSize = format.getGroupSize();
   layout.scaleType = format.getScales().getType().getElementType();
+  layout.groupSize = format.getFinestGroup();
+  if (format.getFactors()) {
+    layout.scaleType = Float32Type::get(format.getContext());
+    if (kind == Layout::Kind::PanelAffine) {
+      layout.groupSize = format.getGroupSize();
+      layout.factorGroup = format.getFactorGroup();
+    }
+  }
   ComponentAttr zeros = format.getZeros();
   if (!zeros)
     return;
@@ -355,8 +363,10 @@ SmallVector<Value> ProgramPacker::quantize(rt::DispatchOp dispatch,
   MLIRContext *context = module.getContext();
   NamedAttrList params;
   params.set("k", b.getI64IntegerAttr(layout.k));
-  params.set("group_size", b.getI64IntegerAttr(layout.groupSize));
+  params.set("group_size", b.getI64IntegerAttr(layout.sumGroup()));
   int64_t scaleGroup = layout.groupSize;
+  if (layout.factorGroup)
+    params.set("scale_group", b.getI64IntegerAttr(scaleGroup));
   if (auto size = getKernel(dispatch).getParams().getAs<IntegerAttr>(
           "activation_group")) {
     scaleGroup = size.getInt();
@@ -369,7 +379,7 @@ SmallVector<Value> ProgramPacker::quantize(rt::DispatchOp dispatch,
       dispatch, "quantize_rows", params,
       {{IntegerType::get(context, 8), codeRowStride(layout.k)},
        {Float32Type::get(context), llvm::divideCeil(layout.k, scaleGroup)},
-       {IntegerType::get(context, 32), layout.groups()}});
+       {IntegerType::get(context, 32), layout.sums()}});
 }
 
 SmallVector<Value> ProgramPacker::cast(rt::DispatchOp dispatch,

@@ -82,16 +82,44 @@ def LLM_AffineGroupsFormatAttr : LLM_Attr<"AffineGroupsFormat", "affine",
     ui8> of packed codes (each row padded to a byte) or [N, groups] in the type
     of the scales; where absent, z = 2^(bits-1).
 
+    Where groups are split, `factor_group` inputs share an integer f that
+    multiplies the scale: W[n, k] = (q[n, k] - 8) * f[n, k / factor_group] *
+    s[n, g]. `factors` is tensor<N x (groups * group_size / factor_group) x i8>
+    of values from -15 to 15. Up to 4 of them split a group of 4-bit codes,
+    each of a multiple of 8 inputs, 32 at most, and there are no `zeros`. The
+    scales are 0 or positive floats of 6 bits behind the first one, from 2^-30
+    to less than 2^33, so that a scale and its factors are stored in 32 bits. A
+    kernel sums integers over a whole group, for many tokens with q * f in a
+    byte. Source of the two levels: Dai et al., "VS-Quant: Per-vector Scaled
+    Quantization", MLSys 2021.
+
     ```mlir
     llm.weight @w : tensor<2x32xf32> = #llm.affine<bits = 4, group_size = 32,
       data = #llm.component<"data", tensor<2x16xui8>, #llm.span<"m.onnx", 64, 32, "0123456789abcdef">>,
       scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>>
+    llm.weight @v : tensor<2x64xf32> = #llm.affine<bits = 4, group_size = 64,
+      data = #llm.component<"data", tensor<2x32xui8>, #llm.span<"m.bin", 96, 64, "0123456789abcdef">>,
+      scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>,
+      factor_group = 32,
+      factors = #llm.component<"factors", tensor<2x2xi8>, dense<[[15, -7], [3, 15]]> : tensor<2x2xi8>>>
     ```
   }];
   let parameters = (ins "unsigned":$bits, "int64_t":$group_size,
                         "::mlir::llm::ComponentAttr":$data,
                         "::mlir::llm::ComponentAttr":$scales,
-                        OptionalParameter<"::mlir::llm::ComponentAttr">:$zeros);
+                        OptionalParameter<"::mlir::llm::ComponentAttr">:$zeros,
+                        DefaultValuedParameter<"int64_t", "0">:$factor_group,
+                        OptionalParameter<"::mlir::llm::ComponentAttr">:$factors);
+  let extraClassDeclaration = [{
+    /// Most factors that split a group, inputs of one, and a factor's magnitude.
+    static constexpr int64_t kMaxFactors = 4;
+    static constexpr int64_t kMaxFactorGroup = 32;
+    static constexpr int64_t kMaxFactor = 15;
+    /// Inputs that share a scale once factors are multiplied in.
+    int64_t getFinestGroup() const {
+      return getFactors() ? getFactorGroup() : getGroupSize();
+    }
+  }];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -159,11 +159,36 @@ double DenseFormatAttr::getBitsPerElement(RankedTensorType type) const {
   return getData().getType().getElementTypeBitWidth();
 }
 
-LogicalResult
-AffineGroupsFormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               unsigned bits, int64_t groupSize,
-                               ComponentAttr data, ComponentAttr scales,
-                               ComponentAttr zeros) {
+/// Checks the factors of groups whose data and scales are checked.
+static LogicalResult verifyFactors(function_ref<InFlightDiagnostic()> emitError,
+                                   unsigned bits, int64_t groupSize,
+                                   RankedTensorType scaleType,
+                                   ComponentAttr zeros, int64_t factorGroup,
+                                   ComponentAttr factors) {
+  if (bits != 4 || zeros)
+    return emitError() << "factors split groups of 4 bits without zeros";
+  constexpr int64_t kMost = AffineGroupsFormatAttr::kMaxFactors,
+                    kMostInputs = AffineGroupsFormatAttr::kMaxFactorGroup;
+  if (factorGroup < 8 || factorGroup % 8 != 0 || factorGroup > kMostInputs ||
+      groupSize % factorGroup != 0 || groupSize / factorGroup > kMost)
+    return emitError() << "factor_group must be a multiple of 8, at most "
+                       << kMostInputs << ", of which at most " << kMost
+                       << " make a group of " << groupSize << ", got "
+                       << factorGroup;
+  RankedTensorType type = factors.getType();
+  int64_t width = scaleType.getDimSize(1) * (groupSize / factorGroup);
+  if (type.getRank() != 2 || !type.getElementType().isSignlessInteger(8) ||
+      type.getDimSize(0) != scaleType.getDimSize(0) ||
+      type.getDimSize(1) != width)
+    return emitError() << "factors must be [" << scaleType.getDimSize(0) << ", "
+                       << width << "] of i8, got " << type;
+  return success();
+}
+
+LogicalResult AffineGroupsFormatAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, unsigned bits,
+    int64_t groupSize, ComponentAttr data, ComponentAttr scales,
+    ComponentAttr zeros, int64_t factorGroup, ComponentAttr factors) {
   if (bits != 2 && bits != 4 && bits != 8)
     return emitError() << "bits must be 2, 4 or 8, got " << bits;
   if (groupSize < 8 || groupSize % 8 != 0)
@@ -188,6 +213,11 @@ AffineGroupsFormatAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "data has " << dataType.getDimSize(1)
                        << " bytes a row, " << groups << " groups of "
                        << groupSize << " take " << rowBytes;
+  if (static_cast<bool>(factors) != (factorGroup != 0))
+    return emitError() << "factors and factor_group come together";
+  if (factors)
+    return verifyFactors(emitError, bits, groupSize, scaleType, zeros,
+                         factorGroup, factors);
   if (!zeros)
     return success();
   RankedTensorType zeroType = zeros.getType();
@@ -210,6 +240,8 @@ void AffineGroupsFormatAttr::getParts(
   parts.append({getData(), getScales()});
   if (getZeros())
     parts.push_back(getZeros());
+  if (getFactors())
+    parts.push_back(getFactors());
 }
 
 LogicalResult AffineGroupsFormatAttr::verifyLogicalType(

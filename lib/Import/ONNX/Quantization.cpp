@@ -88,7 +88,8 @@ static Value affineWeight(Node &n, unsigned i, const Affine &affine) {
   auto format = ir::AffineGroupsFormatAttr::get(
       context, static_cast<unsigned>(affine.bits), affine.groupSize,
       n.graph.reader.component(*data, "data"),
-      n.graph.reader.component(scales, "scales"), zeros);
+      n.graph.reader.component(scales, "scales"), zeros, /*factor_group=*/0,
+      /*factors=*/ir::ComponentAttr());
   auto type = n.makeType({affine.rows, affine.columns}, element);
   return n.graph.weightValue(n.graph.addWeight(n.inputName(i), type, format));
 }

@@ -99,8 +99,11 @@ static Value dequantize(TensorEmitter &e, GetWeightOp op,
       parts[0]);
   Value scales =
       recast(e, storageTensor(format.getScales().getType()), parts[1]);
-  Value zeros;
-  if (parts.size() > 2) {
+  Value zeros, factors;
+  if (format.getFactors())
+    factors =
+        recast(e, storageTensor(format.getFactors().getType()), parts.back());
+  if (format.getZeros()) {
     RankedTensorType zeroType = format.getZeros().getType();
     zeros = recast(e, zeroType.clone(storageType(zeroType.getElementType())),
                    parts[2]);
@@ -129,6 +132,12 @@ static Value dequantize(TensorEmitter &e, GetWeightOp op,
                            computeType(scaleType), f32);
         Value scale = e.convert(e.read(scales, {ivs[0], group}, scaleType),
                                 computeType(scaleType), f32);
+        if (factors) {
+          Value part = e.div(ivs[1], e.idx(format.getFactorGroup()));
+          Value factor = arith::SIToFPOp::create(
+              e, f32, e.extract(factors, {ivs[0], part}));
+          scale = e.mul(scale, factor);
+        }
         Value value = e.mul(e.sub(code, zero), scale);
         Type to = type.getElementType();
         return e.narrow(e.convert(value, f32, computeType(to)), to);

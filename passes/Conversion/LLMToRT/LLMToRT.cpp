@@ -222,6 +222,9 @@ FailureOr<Attribute> ProgramBuilder::weightAttr(Operation *user,
     attrs.set("kind", builder.getStringAttr("affine"));
     attrs.set("bits", builder.getI64IntegerAttr(affine.getBits()));
     attrs.set("group_size", builder.getI64IntegerAttr(affine.getGroupSize()));
+    if (affine.getFactors())
+      attrs.set("factor_group",
+                builder.getI64IntegerAttr(affine.getFactorGroup()));
     attrs.set("zeros",
               builder.getBoolAttr(static_cast<bool>(affine.getZeros())));
   } else {

@@ -33,7 +33,7 @@ static constexpr int64_t kShortGroup = 128;
 /// inputs of a tile, in the first-level cache.
 static constexpr int64_t kLeastBlock = 320, kMostBlock = 704;
 /// Most tokens of a block, whose sums wait for the next block of inputs.
-static constexpr int64_t kBlockTokens = 512;
+static constexpr int64_t kBlockTokens = 256;
 /// What the rows of a block take of the second-level cache, which is of 2 MiB
 /// where there is AMX.
 static constexpr int64_t kBlockBytes = 1024 * 1024;
@@ -199,7 +199,9 @@ AMXEmitter::AMXEmitter(KernelBuilder &kernel, const LinearForm &form,
   int64_t inputs = isShort(layout) ? blockInputs(layout, scaleGroup) : layout.k;
   if (layout.bits < 8)
     unpacked.emplace(e, layout, kPanelBlock / kTile,
-                     llvm::divideCeil(inputs, layout.groupSize), centred);
+                     llvm::divideCeil(inputs, layout.groupSize),
+                     centred ? UnpackedPanel::Codes::Centred
+                             : UnpackedPanel::Codes::Plain);
   sums = e.scratch(e.getIntegerType(8), kInputs * kTile * kTile * 4);
   int64_t tokens = isShort(layout) ? kBlockTokens + kTile : 2 * kTile;
   outer = e.scratch(e.getF32Type(), tokens * kPanelBlock);

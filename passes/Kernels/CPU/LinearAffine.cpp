@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Linear.h"
+#include "passes/Kernels/CPU/UnpackedPanel.h"
 
 namespace mlir::llm {
 
@@ -24,10 +25,15 @@ public:
 
 private:
   using Vectors = SmallVector<Value>;
-  /// Scales and zeros of a group of `length` inputs at byte `group`.
-  void loadScales(Value group, int64_t length);
+  /// Scales and zeros of a group whose codes end at byte `at`; the scales times
+  /// factor `part`, where there are any.
+  void loadScales(Value at, Value part);
+  /// Adds the inputs of a group to `acc` [token * vectors + vector].
   Vectors doGroup(Value group, Value firstInput, int64_t length, Value token,
                   int64_t tile, Vectors acc);
+  /// The same for `length` of its inputs, codes from byte `lines` on.
+  Vectors doInputs(Value lines, Value firstInput, int64_t length, Value token,
+                   int64_t tile, Vectors acc);
   void doTile(Value panel, Value token, int64_t tile);
 
   const Layout &layout;
@@ -54,15 +60,26 @@ AffineEmitter::AffineEmitter(KernelBuilder &kernel, const LinearForm &form,
       output(e, form, variant, 1), width(e.width()),
       vectors(kPanelBlock / width) {}
 
-void AffineEmitter::loadScales(Value group, int64_t length) {
+void AffineEmitter::loadScales(Value at, Value part) {
   scales.clear();
   zeros.clear();
+  if (layout.factorGroup) {
+    for (int64_t j = 0; j < vectors; ++j) {
+      Value words = e.loadVecAs(e.getI32Type(), output.weight(),
+                                e.addi(at, j * width * 4), width);
+      Value factors = arith::SIToFPOp::create(e, e.f32Vec(width),
+                                              factorsOf(e, words, part));
+      scales.push_back(e.mul(scalesOf(e, words), factors));
+    }
+    zeros.assign(vectors,
+                 e.splat(static_cast<float>(layout.commonZero()), width));
+    return;
+  }
   int64_t size = layout.scaleType.getIntOrFloatBitWidth() / 8;
-  int64_t at = layout.codeBytes(length);
   for (int64_t j = 0; j < vectors; ++j)
     scales.push_back(e.loadVecAs(layout.scaleType, output.weight(),
-                                 e.addi(group, at + j * width * size), width));
-  at += kPanelBlock * size;
+                                 e.addi(at, j * width * size), width));
+  at = e.addi(at, kPanelBlock * size);
   for (int64_t j = 0; j < vectors; ++j) {
     if (!layout.zeroType) {
       zeros.push_back(e.splat(static_cast<float>(layout.commonZero()), width));
@@ -70,20 +87,41 @@ void AffineEmitter::loadScales(Value group, int64_t length) {
     }
     int64_t zeroSize = layout.zeroType.getIntOrFloatBitWidth() / 8;
     zeros.push_back(e.loadVecAs(layout.zeroType, output.weight(),
-                                e.addi(group, at + j * width * zeroSize),
-                                width));
+                                e.addi(at, j * width * zeroSize), width));
   }
 }
 
-/// Adds the inputs of a group to `acc` [token * vectors + vector].
 AffineEmitter::Vectors AffineEmitter::doGroup(Value group, Value firstInput,
                                               int64_t length, Value token,
                                               int64_t tile, Vectors acc) {
-  loadScales(group, length);
+  Value scalesAt = e.addi(group, layout.codeBytes(length));
+  auto doPart = [&](Value part, int64_t inputs, Vectors acc) {
+    loadScales(scalesAt, part);
+    Value first = e.muli(part, layout.sumGroup());
+    Value line = e.muli(first, kPanelBlock * 4 / layout.wordInputs());
+    return doInputs(e.addi(group, line), e.addi(firstInput, first), inputs,
+                    token, tile, std::move(acc));
+  };
+  if (!layout.factorGroup)
+    return doPart(e.idx(0), length, std::move(acc));
+  int64_t whole = length / layout.factorGroup;
+  if (whole)
+    acc = e.loop(e.idx(0), e.idx(whole), 1, acc,
+                 [&](Value part, ValueRange values) {
+                   return doPart(part, layout.factorGroup, Vectors(values));
+                 });
+  if (int64_t rest = length % layout.factorGroup)
+    acc = doPart(e.idx(whole), rest, std::move(acc));
+  return acc;
+}
+
+AffineEmitter::Vectors AffineEmitter::doInputs(Value lines, Value firstInput,
+                                               int64_t length, Value token,
+                                               int64_t tile, Vectors acc) {
   int64_t perWord = layout.wordInputs(), bits = layout.bits;
   Value x = e.addi(e.muli(token, layout.k), firstInput);
   auto doWord = [&](Value word, int64_t count, Vectors sums) {
-    Value line = e.addi(group, e.muli(word, kPanelBlock * 4));
+    Value line = e.addi(lines, e.muli(word, kPanelBlock * 4));
     prefetchWeights(e, output.weight(), line, kPanelBlock * 4);
     Vectors words;
     for (int64_t j = 0; j < vectors; ++j)

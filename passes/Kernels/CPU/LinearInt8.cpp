@@ -17,6 +17,10 @@
 // take 6 tokens and two registers, which load less. Few tokens take two, for
 // chains enough to hide a dot product's latency.
 //
+// Where factors split a group, the sums of a part, which fit into 16 bits, are
+// multiplied by its factor in integers. Many tokens find the codes multiplied,
+// where bytes of all values can be: then the parts of a group are one sum.
+//
 // With AVX2 it is instructions that bind. One or two tokens take the whole
 // panel, which is then read in the order in which it lies (half the panel at a
 // time read memory at half the rate); four take one register, or two for long
@@ -75,14 +79,51 @@ private:
                        Vectors outer);
   /// Adds a group of weights to the inner sums.
   Vectors doGroup(const Pass &pass, Value g, int64_t length, Vectors inner);
+  /// Adds the `inputs` inputs of a part of a group, times its factor, to
+  /// integer sums. Its lines begin at `lines`, its inputs at `x`; it is number
+  /// `part` of the group whose factors, of the outputs, are at `factorsAt`,
+  /// and `sum` of its row.
+  Vectors doPart(const Pass &pass, Value lines, Value x, int64_t inputs,
+                 Value factorsAt, Value part, Value sum, Vectors sums);
+  /// All parts of a group of `length` inputs.
+  Vectors doParts(const Pass &pass, Value lines, Value x, int64_t length,
+                  Value factorsAt, Value g);
+  /// Adds `length` inputs of a group, whose lines begin at `lines`.
+  Vectors doInputs(const Pass &pass, Value lines, Value x, int64_t length,
+                   Vectors sums);
   /// Adds `count` words of a group, the first one at `line`, to the sums.
   Vectors doWords(const Pass &pass, Value line, Value x, int64_t count,
                   Vectors sums);
   /// One word: its first input is number `first` of those at the address.
   void doWord(const Pass &pass, Value line, Value inputs, int64_t first,
               Vectors &sums);
-  /// Integer sums before the first product.
-  Vectors firstSums(const Pass &pass, Value scales, Value at);
+  /// Integer sums before the first product: of a group of `length` inputs, or
+  /// of part `sum` of a row.
+  Vectors firstSums(const Pass &pass, Value zeros, Value g, int64_t length);
+  Vectors firstPartSums(const Pass &pass, Value sum);
+  /// The scales of register `j` of group `g`, which are at byte `at`.
+  Value scaleAt(Value g, int64_t j, Value at) {
+    if (unpacked)
+      return unpacked->scale(g, j);
+    if (layout.factorGroup)
+      return scalesOf(e,
+                      e.loadVecAs(e.getI32Type(), output.weight(), at, width));
+    return e.loadVecAs(layout.scaleType, output.weight(), at, width);
+  }
+  /// Sums that few tokens keep apart for each register, by position in a byte,
+  /// for shorter chains; integer sums are exact in any order.
+  int64_t chainsOf(const Pass &pass) const {
+    bool few = kind == Dot::VNNI && pass.tile * pass.vectors <= 4;
+    return few ? 8 / layout.bits : 1;
+  }
+  /// What zero points take off the products of token `m` and group `g`.
+  Value offsetOf(const Pass &pass, int64_t m, Value g, int64_t length);
+  Value addChains(ArrayRef<Value> sums, int64_t index, int64_t chains) {
+    Value total = sums[index * chains];
+    for (int64_t c = 1; c < chains; ++c)
+      total = e.addi(total, sums[index * chains + c]);
+    return total;
+  }
   Value dot(Value acc, Value weights, Value inputs);
   Value addPairs(Value acc, Value a, Value b);
   Value call(StringRef name, Type type, ValueRange args);
@@ -102,8 +143,13 @@ private:
           e, output.weight(), ValueRange{e.addi(e.addi(at, ahead), byte)},
           /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
   }
+  bool hasParts() const { return layout.factorGroup && !isMultiplied(); }
+  /// Whether codes are unpacked as products with factors.
+  bool isMultiplied() const {
+    return layout.factorGroup && variant.unpacks && kind == Dot::VNNI;
+  }
   bool isWide() const {
-    return std::min(layout.groupSize, layout.k) >= kWideGroup;
+    return !hasParts() && std::min(layout.groupSize, layout.k) >= kWideGroup;
   }
   /// Words whose products are summed in 16 bits before they are widened.
   int64_t chunkWords() const {
@@ -146,7 +192,7 @@ SmallVector<Emitter::Buffer> int8Buffers(MLIRContext *context,
       {IntegerType::get(context, 8), rows(codeRowStride(layout.k))},
       {Float32Type::get(context),
        rows(llvm::divideCeil(layout.k, form.scaleGroup))},
-      {IntegerType::get(context, 32), rows(layout.groups())}};
+      {IntegerType::get(context, 32), rows(layout.sums())}};
   addLinearBuffers(buffers, context, form, single);
   return buffers;
 }
@@ -169,10 +215,12 @@ Value Int8Emitter::call(StringRef name, Type type, ValueRange args) {
 
 /// acc + the products of 16-bit neighbours, two to an i32 lane.
 Value Int8Emitter::addPairs(Value acc, Value a, Value b) {
+  auto shorts = VectorType::get({2 * width}, e.getIntegerType(16));
   StringRef name = width == 16  ? "llvm.x86.avx512.pmaddw.d.512"
                    : width == 8 ? "llvm.x86.avx2.pmadd.wd"
                                 : "llvm.x86.sse2.pmadd.wd";
-  return e.addi(acc, call(name, acc.getType(), {a, b}));
+  return e.addi(acc, call(name, acc.getType(),
+                          {e.bitcast(a, shorts), e.bitcast(b, shorts)}));
 }
 
 /// acc + the products of codes and inputs, four to an i32 lane, exact; with
@@ -272,12 +320,26 @@ void Int8Emitter::doWord(const Pass &pass, Value line, Value inputs,
   }
 }
 
+Value Int8Emitter::offsetOf(const Pass &pass, int64_t m, Value g,
+                            int64_t length) {
+  if (!isMultiplied())
+    return e.load(offsets, tokenAt(pass, m, g, layout.groups()));
+  // Codes are 128 more than what they stand for, not 8.
+  int64_t parts = layout.partsOfGroup();
+  auto used =
+      static_cast<int64_t>(llvm::divideCeil(length, layout.factorGroup));
+  Value total;
+  for (int64_t i = 0; i < used; ++i) {
+    Value sum = e.addi(e.muli(g, parts), i);
+    Value part = e.load(offsets, tokenAt(pass, m, sum, layout.sums()));
+    total = total ? e.addi(total, part) : part;
+  }
+  return e.muli(total, e.i32(128 / static_cast<int32_t>(layout.commonZero())));
+}
+
 Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
-                                            Value g) {
-  // Few sums are kept apart by position in the byte, for shorter chains;
-  // integer sums are exact in any order.
-  bool few = kind == Dot::VNNI && pass.tile * pass.vectors <= 4;
-  int64_t chains = few ? 8 / layout.bits : 1;
+                                            Value g, int64_t length) {
+  int64_t chains = chainsOf(pass);
   Vectors sums(pass.tile * pass.vectors * chains, e.splatInt(0, width, 32));
   // With `Signs`, zero points are less 128, too.
   int64_t less = kind == Dot::Signs ? 128 : 0;
@@ -294,8 +356,7 @@ Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
                : code);
     }
   for (int64_t m = 0; m < pass.tile; ++m) {
-    Value offset = e.broadcast(
-        e.load(offsets, tokenAt(pass, m, g, layout.groups())), width);
+    Value offset = e.broadcast(offsetOf(pass, m, g, length), width);
     for (int64_t j = 0; j < pass.vectors; ++j)
       sums[(m * pass.vectors + j) * chains] =
           layout.zeroType ? e.muli(codesOfZeros[j], offset) : offset;
@@ -303,12 +364,109 @@ Int8Emitter::Vectors Int8Emitter::firstSums(const Pass &pass, Value zeros,
   return sums;
 }
 
+Int8Emitter::Vectors Int8Emitter::doInputs(const Pass &pass, Value lines,
+                                           Value x, int64_t length,
+                                           Vectors sums) {
+  int64_t perWord = layout.wordInputs();
+  auto wordsAt = [&](Value word, int64_t count, Vectors values) {
+    return doWords(pass, e.addi(lines, e.muli(word, lineBytes())),
+                   e.addi(x, e.muli(word, perWord)), count, std::move(values));
+  };
+  // Longer bodies than that of a short group end in spilled registers; LLVM
+  // unrolls a loop itself.
+  constexpr int64_t kUnrolled = 8;
+  int64_t words = (length + perWord - 1) / perWord, chunk = chunkWords();
+  int64_t looped = words <= kUnrolled ? 0 : words / chunk * chunk;
+  if (looped)
+    sums = e.loop(e.idx(0), e.idx(looped), chunk, sums,
+                  [&](Value word, ValueRange values) {
+                    return wordsAt(word, chunk, Vectors(values));
+                  });
+  for (int64_t w = looped; w < words; w += chunk)
+    sums = wordsAt(e.idx(w), std::min(chunk, words - w), std::move(sums));
+  return sums;
+}
+
+Int8Emitter::Vectors Int8Emitter::firstPartSums(const Pass &pass, Value sum) {
+  int64_t chains = chainsOf(pass);
+  Vectors sums(pass.tile * pass.vectors * chains, e.splatInt(0, width, 32));
+  for (int64_t m = 0; m < pass.tile; ++m) {
+    Value offset = e.load(offsets, tokenAt(pass, m, sum, layout.sums()));
+    offset = e.broadcast(offset, width);
+    // One of a lane's two sums takes all of it: 16 bits hold what it comes to.
+    if (kind == Dot::Shorts)
+      offset = e.bitcast(
+          arith::AndIOp::create(e, offset, e.splatInt(0xffff, width, 32)),
+          VectorType::get({2 * width}, e.getIntegerType(16)));
+    for (int64_t j = 0; j < pass.vectors; ++j)
+      sums[(m * pass.vectors + j) * chains] = offset;
+  }
+  return sums;
+}
+
+Int8Emitter::Vectors Int8Emitter::doPart(const Pass &pass, Value lines, Value x,
+                                         int64_t inputs, Value factorsAt,
+                                         Value part, Value sum, Vectors sums) {
+  int64_t chains = chainsOf(pass), perWord = layout.wordInputs();
+  auto words = static_cast<int64_t>(llvm::divideCeil(inputs, perWord));
+  Vectors parts = firstPartSums(pass, sum);
+  Value address = e.address(codes, x);
+  for (int64_t w = 0; w < words; ++w)
+    doWord(pass, e.addi(lines, w * lineBytes()), address, w * perWord, parts);
+  for (int64_t j = 0; j < pass.vectors; ++j) {
+    // Where sums are whole, what is not the factor meets their sign.
+    Value factor;
+    if (unpacked)
+      factor = unpacked->factorPairs(sum, j);
+    else
+      factor =
+          factorPairsOf(e,
+                        e.loadVecAs(e.getI32Type(), output.weight(),
+                                    e.addi(factorsAt, j * width * 4), width),
+                        part, kind == Dot::Shorts);
+    for (int64_t m = 0; m < pass.tile; ++m) {
+      int64_t index = m * pass.vectors + j;
+      sums[index] =
+          addPairs(sums[index], addChains(parts, index, chains), factor);
+    }
+  }
+  return sums;
+}
+
+Int8Emitter::Vectors Int8Emitter::doParts(const Pass &pass, Value lines,
+                                          Value x, int64_t length,
+                                          Value factorsAt, Value g) {
+  int64_t each = layout.factorGroup, whole = length / each;
+  Value first = e.muli(g, layout.partsOfGroup());
+  Vectors sums(pass.tile * pass.vectors, e.splatInt(0, width, 32));
+  auto partAt = [&](Value part, int64_t inputs, Vectors sums) {
+    Value input = e.muli(part, each);
+    return doPart(
+        pass,
+        e.addi(lines, e.muli(part, each / layout.wordInputs() * lineBytes())),
+        e.addi(x, input), inputs, factorsAt, part, e.addi(first, part),
+        std::move(sums));
+  };
+  // Few tokens leave registers of AVX-512 for all parts at once.
+  if (width == 16 && pass.tile * pass.vectors <= 4)
+    for (int64_t i = 0; i < whole; ++i)
+      sums = partAt(e.idx(i), each, std::move(sums));
+  else if (whole)
+    sums = e.loop(e.idx(0), e.idx(whole), 1, sums,
+                  [&](Value part, ValueRange values) {
+                    return partAt(part, each, Vectors(values));
+                  });
+  if (length % each)
+    sums = partAt(e.idx(whole), length % each, std::move(sums));
+  return sums;
+}
+
 Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
                                           int64_t length, Vectors inner) {
-  int64_t perWord = layout.wordInputs();
   Value group =
       e.addi(pass.base, e.muli(g, layout.groupBytes(layout.groupSize)));
-  int64_t scaleSize = layout.scaleType.getIntOrFloatBitWidth() / 8;
+  int64_t scaleSize =
+      layout.factorGroup ? 4 : layout.scaleType.getIntOrFloatBitWidth() / 8;
   int64_t scalesAt = layout.codeBytes(length);
   int64_t zerosAt = scalesAt + kPanelBlock * scaleSize;
   if (fetchesAhead() && !unpacked) {
@@ -329,33 +487,16 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
       unpacked ? unpacked->lineOf(g) : e.addi(group, e.muli(pass.column, 4));
   Value x = e.addi(e.muli(pass.token, stride), e.muli(g, layout.groupSize));
 
-  auto wordsAt = [&](Value word, int64_t count, Vectors values) {
-    return doWords(pass, e.addi(lines, e.muli(word, lineBytes())),
-                   e.addi(x, e.muli(word, perWord)), count, std::move(values));
-  };
-  // Longer bodies than that of a short group end in spilled registers; LLVM
-  // unrolls a loop itself.
-  constexpr int64_t kUnrolled = 8;
-  int64_t words = (length + perWord - 1) / perWord, chunk = chunkWords();
-  int64_t looped = words <= kUnrolled ? 0 : words / chunk * chunk;
-  Vectors sums = firstSums(pass, zeros, g);
-  if (looped)
-    sums = e.loop(e.idx(0), e.idx(looped), chunk, sums,
-                  [&](Value word, ValueRange values) {
-                    return wordsAt(word, chunk, Vectors(values));
-                  });
-  for (int64_t w = looped; w < words; w += chunk)
-    sums = wordsAt(e.idx(w), std::min(chunk, words - w), std::move(sums));
+  Vectors sums = hasParts() ? doParts(pass, lines, x, length, scales, g)
+                            : doInputs(pass, lines, x, length,
+                                       firstSums(pass, zeros, g, length));
 
   // What follows the codes, too: one line that is missing holds up a group.
   prefetch(e.addi(group, scalesAt), layout.groupBytes(length) - scalesAt);
 
   Vectors scale, negative;
   for (int64_t j = 0; j < pass.vectors; ++j) {
-    scale.push_back(
-        unpacked ? unpacked->scale(g, j)
-                 : e.loadVecAs(layout.scaleType, output.weight(),
-                               e.addi(scales, j * width * scaleSize), width));
+    scale.push_back(scaleAt(g, j, e.addi(scales, j * width * scaleSize)));
     if (layout.hasFloatZeros())
       negative.push_back(e.loadVecAs(layout.zeroType, output.weight(),
                                      e.addi(zeros, j * width * scaleSize),
@@ -365,9 +506,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
   for (int64_t m = 0; m < pass.tile; ++m) {
     for (int64_t j = 0; j < pass.vectors; ++j) {
       int64_t index = m * pass.vectors + j;
-      Value total = sums[index * chains];
-      for (int64_t c = 1; c < chains; ++c)
-        total = e.addi(total, sums[index * chains + c]);
+      Value total = addChains(sums, index, chains);
       Value number = arith::SIToFPOp::create(e, e.f32Vec(width), total);
       if (layout.hasFloatZeros()) {
         Value offset = arith::SIToFPOp::create(
@@ -451,7 +590,10 @@ void Int8Emitter::emit() {
       tiles.insert(tiles.begin(), 12);
   }
   if (variant.unpacks)
-    unpacked.emplace(e, layout, vectorsOf(tiles.front()), layout.groups());
+    unpacked.emplace(e, layout, vectorsOf(tiles.front()), layout.groups(),
+                     isMultiplied() ? UnpackedPanel::Codes::Raised
+                                    : UnpackedPanel::Codes::Plain,
+                     /*pairs=*/kind == Dot::Shorts);
   // A quarter or half of a panel stays in the first-level cache while all
   // tokens pass; registers of AVX-512 hold tokens enough to read it anew for
   // each tile, unless they are to find it unpacked.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/CPU/Emitter.h"
+#include "passes/Kernels/CPU/UnpackedPanel.h"
 #include "passes/Kernels/Layouts.h"
 
 namespace mlir::llm {
@@ -57,9 +58,13 @@ static void emitPanelAffineRow(Emitter &e, const Layout &layout, Value table,
   int64_t perWord = layout.wordInputs();
   auto group = [&](Value at, Value first, int64_t length) {
     int64_t scaleBytes = layout.scaleType.getIntOrFloatBitWidth() / 8;
-    Value scales = e.addi(at, layout.codeBytes(length));
-    Value scale = e.loadAs(layout.scaleType, table,
-                           e.addi(scales, e.muli(lane, scaleBytes)));
+    Value scales = e.addi(at, layout.codeBytes(length)), scale, factors;
+    if (layout.factorGroup)
+      factors = e.loadVecAs(e.getI32Type(), table,
+                            e.addi(scales, e.muli(lane, scaleBytes)), 1);
+    else
+      scale = e.loadAs(layout.scaleType, table,
+                       e.addi(scales, e.muli(lane, scaleBytes)));
     Value zero = e.f32(static_cast<float>(layout.commonZero()));
     if (layout.zeroType) {
       Value zeros = e.addi(scales, kPanelBlock * scaleBytes);
@@ -67,6 +72,14 @@ static void emitPanelAffineRow(Emitter &e, const Layout &layout, Value table,
       zero = e.loadAs(layout.zeroType, table,
                       e.addi(zeros, e.muli(lane, zeroBytes)));
     }
+    auto scaleOf = [&](Value i) -> Value {
+      if (!factors)
+        return scale;
+      Value factor = factorsOf(e, factors, e.divi(i, layout.factorGroup));
+      Value product = e.mul(scalesOf(e, factors),
+                            arith::SIToFPOp::create(e, e.f32Vec(1), factor));
+      return vector::ExtractOp::create(e, product, 0);
+    };
     e.loop(e.idx(0), e.idx(length), 1, [&](Value i) {
       Value within = e.remi(i, perWord);
       Value line = e.addi(e.muli(e.divi(i, perWord), kPanelBlock), lane);
@@ -74,7 +87,7 @@ static void emitPanelAffineRow(Emitter &e, const Layout &layout, Value table,
       Value shift = e.addi(e.muli(e.remi(within, 4), 8),
                            e.muli(e.divi(within, 4), layout.bits));
       Value code = extractCode(e, word, shift, layout.bits);
-      e.store(dequantize(e, code, scale, zero), out,
+      e.store(dequantize(e, code, scaleOf(i), zero), out,
               e.addi(e.addi(to, first), i));
     });
   };

@@ -166,6 +166,51 @@ func.func private @zeros_elements() attributes {test.value = #llm.affine<bits = 
 
 // -----
 
+// expected-error@+1 {{factors and factor_group come together}}
+func.func private @factors_alone() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factors = #llm.component<"factors", tensor<2x2xi8>, dense<1> : tensor<2x2xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factors and factor_group come together}}
+func.func private @factor_group_alone() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 32>}
+
+// -----
+
+// expected-error@+1 {{factors split groups of 4 bits without zeros}}
+func.func private @factors_bits() attributes {test.value = #llm.affine<bits = 8, group_size = 32, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 32, factors = #llm.component<"factors", tensor<2x2xi8>, dense<1> : tensor<2x2xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factors split groups of 4 bits without zeros}}
+func.func private @factors_zeros() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, zeros = #llm.component<"zeros", tensor<2x1xui8>, dense<0> : tensor<2x1xui8>>, factor_group = 32, factors = #llm.component<"factors", tensor<2x2xi8>, dense<1> : tensor<2x2xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factor_group must be a multiple of 8, at most 32, of which at most 4 make a group of 64, got 8}}
+func.func private @factor_group_many() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 8, factors = #llm.component<"factors", tensor<2x8xi8>, dense<1> : tensor<2x8xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factor_group must be a multiple of 8, at most 32, of which at most 4 make a group of 64, got 64}}
+func.func private @factor_group_large() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 64, factors = #llm.component<"factors", tensor<2x1xi8>, dense<1> : tensor<2x1xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factor_group must be a multiple of 8, at most 32, of which at most 4 make a group of 64, got -32}}
+func.func private @factor_group_negative() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = -32, factors = #llm.component<"factors", tensor<2x2xi8>, dense<1> : tensor<2x2xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factors must be [2, 2] of i8, got 'tensor<2x3xi8>'}}
+func.func private @factors_width() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 32, factors = #llm.component<"factors", tensor<2x3xi8>, dense<1> : tensor<2x3xi8>>>}
+
+// -----
+
+// expected-error@+1 {{factors must be [2, 2] of i8, got 'tensor<2x2xui8>'}}
+func.func private @factors_elements() attributes {test.value = #llm.affine<bits = 4, group_size = 64, data = #llm.component<"data", tensor<2x32xui8>, dense<0> : tensor<2x32xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>, factor_group = 32, factors = #llm.component<"factors", tensor<2x2xui8>, dense<1> : tensor<2x2xui8>>>}
+
+// -----
+
 // expected-error@+1 {{affine groups store a float matrix, not 'tensor<64xf32>'}}
 llm.weight @affine_rank : tensor<64xf32> = #llm.affine<bits = 4, group_size = 32, data = #llm.component<"data", tensor<2x16xui8>, dense<0> : tensor<2x16xui8>>, scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>>
 

@@ -9,6 +9,8 @@
 
 #include "test/unit/kernels/Harness.h"
 
+#include <cmath>
+
 namespace llm::test {
 
 inline std::string entry(const char *name, int64_t value) {
@@ -20,17 +22,38 @@ struct Affine {
   int n, k, bits, groupSize;
   const char *scaleType;
   enum Zeros { None, Codes, Floats } zeros;
-  int onlyCode = -1; ///< of all weights, where not negative
+  int onlyCode = -1;    ///< of all weights, where not negative
+  int factorGroup = 0;  ///< inputs that share a factor; scaleType is then f32
+  bool extreme = false; ///< all codes and factors are the ends of their ranges
 
   int groups() const { return (k + groupSize - 1) / groupSize; }
+  int factorCount() const { return groups() * groupSize / factorGroup; }
+  int sumGroup() const { return factorGroup ? factorGroup : groupSize; }
+  int factor(int row, int part) const {
+    if (!factorGroup)
+      return 1;
+    if (extreme)
+      return row & 2 ? 15 : -15;
+    return (row * 11 + part * 17) % 31 - 15;
+  }
   int code(int row, int i) const {
     if (onlyCode >= 0)
       return onlyCode;
+    if (extreme)
+      return row & 1 ? (1 << bits) - 1 : 0;
     return static_cast<int>((row * 7919u + i * 104729u + (row ^ i) * 31u) >>
                             3) &
            ((1 << bits) - 1);
   }
   float scale(int row, int g) const {
+    if (factorGroup) {
+      // Six bits behind the first one; from the smallest ones on, and a zero.
+      int number = row * 13 + g * 7;
+      return number % 29 == 5
+                 ? 0
+                 : std::ldexp(1 + static_cast<float>(number % 64) / 64,
+                              -(number * 5 % 31));
+    }
     float value = 0.01f + 0.001f * static_cast<float>((row * 13 + g * 7) % 50);
     return std::string(scaleType) == "f16" ? float(_Float16(value)) : value;
   }
@@ -48,7 +71,9 @@ struct Affine {
   }
   float value(int row, int i) const {
     int g = i / groupSize;
-    return (static_cast<float>(code(row, i)) - zero(row, g)) * scale(row, g);
+    float whole =
+        scale(row, g) * static_cast<float>(factor(row, i / sumGroup()));
+    return (static_cast<float>(code(row, i)) - zero(row, g)) * whole;
   }
   /// The llm.weight of it, with inline components.
   std::string weight() const;
@@ -87,7 +112,7 @@ inline void append(std::vector<uint8_t> &bytes, const std::string &type,
 inline std::string Affine::weight() const {
   int rowBytes = groups() * groupSize * bits / 8,
       zeroBytes = (groups() * bits + 7) / 8;
-  std::vector<uint8_t> codes(n * rowBytes), scales, zeroData;
+  std::vector<uint8_t> codes(n * rowBytes), scales, zeroData, factors;
   if (zeros == Codes)
     zeroData.resize(n * zeroBytes);
   for (int row = 0; row < n; ++row) {
@@ -101,6 +126,8 @@ inline std::string Affine::weight() const {
       if (zeros == Floats)
         append(zeroData, scaleType, zero(row, g));
     }
+    for (int part = 0; factorGroup && part < factorCount(); ++part)
+      factors.push_back(static_cast<uint8_t>(factor(row, part)));
   }
   auto shape = [&](int columns, const std::string &type) {
     return "tensor<" + std::to_string(n) + "x" + std::to_string(columns) + "x" +
@@ -118,12 +145,16 @@ inline std::string Affine::weight() const {
                                  zeros == Codes ? shape(zeroBytes, "ui8")
                                                 : shape(groups(), scaleType),
                                  zeroData);
+  if (factorGroup)
+    text += ", factor_group = " + std::to_string(factorGroup) + ", factors = " +
+            component("factors", shape(factorCount(), "i8"), factors);
   return text + ">";
 }
 
 inline std::string Affine::layout() const {
   std::string text = entry("n", n) + entry("k", k) + entry("bits", bits) +
                      entry("group_size", groupSize) +
+                     (factorGroup ? entry("factor_group", factorGroup) : "") +
                      "scale_type = " + scaleType;
   if (zeros != None)
     text +=
@@ -133,7 +164,8 @@ inline std::string Affine::layout() const {
 
 inline std::string describe(const Affine &w) {
   return std::to_string(w.n) + "x" + std::to_string(w.k) + " bits " +
-         std::to_string(w.bits) + " group " + std::to_string(w.groupSize);
+         std::to_string(w.bits) + " group " + std::to_string(w.groupSize) +
+         " factors of " + std::to_string(w.factorGroup);
 }
 
 /// Rows of `width` elements [t, t + 1) in storage of their own.

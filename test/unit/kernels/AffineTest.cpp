@@ -19,13 +19,21 @@ static const Affine kWeights[] = {
     {40, 100, 2, 64, "f32", Affine::None},
     {31, 64, 4, 64, "f16", Affine::Floats},
     {64, 333, 4, 16, "f32", Affine::None},
+    {35, 300, 4, 128, "f32", Affine::None, -1, 32},
+    {33, 77, 4, 48, "f32", Affine::None, -1, 16},
 };
 
 TEST(Affine, EmbeddingRowsAndPanels) {
   for (const Affine &w : kWeights)
     for (const char *kind : {"rows_affine", "panel_affine"}) {
+      // Rows have groups as factors split them.
+      Affine groups = w;
+      if (kind == std::string("rows_affine")) {
+        groups.groupSize = w.sumGroup();
+        groups.factorGroup = 0;
+      }
       std::string layout =
-          "{kind = \"" + std::string(kind) + "\", " + w.layout() + "}";
+          "{kind = \"" + std::string(kind) + "\", " + groups.layout() + "}";
       Buffer<uint8_t> table = pack(w.weight(), layout);
       CompiledKernel kernel("embedding",
                             "{" + entry("vocab", w.n) + entry("dim", w.k) +

@@ -134,6 +134,13 @@ static const Affine kWeights[] = {
     {40, 544, 8, 1 << 20, "f16", Affine::None},
     {36, 768, 4, 512, "f16", Affine::Codes},
     {33, 640, 8, 256, "f32", Affine::Floats},
+    // Groups that factors split: whole ones, short ones, short parts.
+    {33, 576, 4, 128, "f32", Affine::None, -1, 32},
+    {65, 300, 4, 128, "f32", Affine::None, -1, 32},
+    {34, 1152, 4, 128, "f32", Affine::None, -1, 32},
+    {16, 77, 4, 48, "f32", Affine::None, -1, 16},
+    {40, 203, 4, 64, "f32", Affine::None, -1, 32},
+    {7, 5, 4, 32, "f32", Affine::None, -1, 8},
 };
 
 static std::string linearParams(const Affine &w, int scaleGroup, bool bias,
@@ -156,8 +163,9 @@ static float expected(MultiplyAdd multiplyAdd, const Affine &w,
     int begin = g * w.groupSize, end = std::min(w.k, begin + w.groupSize);
     int dot = 0, sum = 0;
     for (int i = begin; i < end; ++i) {
-      dot += w.code(row, i) * in.codes[t * stride + i];
-      sum += in.codes[t * stride + i];
+      int input = in.codes[t * stride + i] * w.factor(row, i / w.sumGroup());
+      dot += w.code(row, i) * input;
+      sum += input;
     }
     float zero = w.zero(row, g);
     float centred =
@@ -193,8 +201,9 @@ static void checkLinear(const Affine &w, const std::string &cpu,
   Buffer<uint8_t> packed(made.size(), 0);
   std::copy(made.begin(), made.end(), packed.begin());
   int zero = w.zeros == Affine::None ? static_cast<int>(w.zero(0, 0)) : 1;
-  CompiledKernel quantize(
-      "quantize_rows", quantizeParams(w.k, w.groupSize, scaleGroup, zero), cpu);
+  CompiledKernel quantize("quantize_rows",
+                          quantizeParams(w.k, w.sumGroup(), scaleGroup, zero),
+                          cpu);
   CompiledKernel kernel("linear",
                         linearParams(w, scaleGroup, hasBias, hasResidual), cpu);
   MultiplyAdd multiplyAdd(cpu);
@@ -204,7 +213,7 @@ static void checkLinear(const Affine &w, const std::string &cpu,
   for (int rows : rowCounts) {
     // The last `rows` rows, so that one row is not always the same.
     int first = rows == 1 ? 6 : 0;
-    Quantized in(rows, w.k, w.groupSize, scaleGroup);
+    Quantized in(rows, w.k, w.sumGroup(), scaleGroup);
     quantize.call(rows,
                   {x.data() + first * w.k, in.codes.data(), in.scales.data(),
                    in.offsets.data()},
@@ -258,6 +267,7 @@ TEST(Int8, LinearOfWiderScales) {
 TEST(Int8, LinearOfManyRows) {
   constexpr int kRows = 1100;
   for (const Affine &w : {Affine{33, 320, 4, 32, "f16", Affine::None},
+                          Affine{33, 1536, 4, 128, "f32", Affine::None, -1, 32},
                           Affine{40, 1024, 8, 1 << 20, "f16", Affine::None}})
     checkLinear(w, "native", hardRows(kRows, w.k), false, true,
                 w.bits == 4 ? 4 : 1, {520, kRows});
@@ -292,6 +302,13 @@ TEST(Int8, LinearOfExtremes) {
           std::fill(x.begin(), x.end(), input);
           checkLinear(w, cpu, x, false, false);
         }
+    // With factors also inputs whose signs change where lanes are halved.
+    Affine w{33, 136, 4, 128, "f32", Affine::None, -1, 32, true};
+    Buffer<float> x(kMaxRows * w.k, 0);
+    for (int t = 0; t < kMaxRows; ++t)
+      for (int i = 0; i < w.k; ++i)
+        x[t * w.k + i] = ((i >> t % 4) & (t % 5 ? 1 : 0)) ^ (t & 1) ? -1 : 1;
+    checkLinear(w, cpu, x, false, false);
   }
 }
 

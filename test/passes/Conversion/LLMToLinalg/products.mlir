@@ -84,6 +84,28 @@ func.func @affine() -> tensor<2x40xf32> {
 
 // -----
 
+// Factors multiply the scale of their group.
+// CHECK-LABEL: func.func @affine_factors(
+// CHECK-SAME: %[[D:.*]]: tensor<2x32xi8> {llm.constant = "q:data"}
+// CHECK-SAME: %[[S:.*]]: tensor<2x1xf32> {llm.constant = "q:scales"}
+// CHECK-SAME: %[[F:.*]]: tensor<2x4xi8> {llm.constant = "q:factors"}
+// CHECK: tensor.extract %[[S]]
+// CHECK: arith.divui %{{.*}}, %c16
+// CHECK: %[[FACTOR:.*]] = tensor.extract %[[F]]
+// CHECK: arith.sitofp %[[FACTOR]] : i8 to f32
+// CHECK: -> tensor<2x40xf32>
+llm.weight @q : tensor<2x40xf32> = #llm.affine<bits = 4, group_size = 64,
+  data = #llm.component<"data", tensor<2x32xui8>, dense<1> : tensor<2x32xui8>>,
+  scales = #llm.component<"scales", tensor<2x1xf32>, dense<0.5> : tensor<2x1xf32>>,
+  factor_group = 16,
+  factors = #llm.component<"factors", tensor<2x4xi8>, dense<3> : tensor<2x4xi8>>>
+func.func @affine_factors() -> tensor<2x40xf32> {
+  %w = llm.get_weight @q : tensor<2x40xf32>
+  return %w : tensor<2x40xf32>
+}
+
+// -----
+
 // Scales of bf16 are read as the integers that hold them.
 // CHECK-LABEL: func.func @affine_bf16(
 // CHECK-SAME: %{{.*}}: tensor<2x16xi8> {llm.constant = "q:data"}
