@@ -117,15 +117,17 @@ llvm::Expected<Recipe> parseQuantize(StringRef text) {
   bool ok = isWord(parts.front());
   for (StringRef part : llvm::drop_begin(parts)) {
     auto [key, value] = part.split('=');
-    ok = ok && isWord(value) &&
-         llvm::is_contained({"bits", "group-size", "symmetric", "search"}, key);
+    ok =
+        ok && isWord(value) &&
+        llvm::is_contained(
+            {"bits", "group-size", "factor-group", "symmetric", "search"}, key);
     options += (" " + part).str();
   }
   if (!ok)
     return llvm::createStringError(
         "'" + text +
-        "' is not METHOD[,bits=N,group-size=N|row,symmetric=BOOL,"
-        "search=N]");
+        "' is not METHOD[,bits=N,group-size=N|row,factor-group=N,"
+        "symmetric=BOOL,search=N]");
   return Recipe{("quantize=" + text).str(),
                 "llm-quantize-weights{" + options + "}", ""};
 }

@@ -42,7 +42,8 @@ bool isRecipe(llvm::StringRef nameOrFile);
 mlir::FailureOr<Recipe> loadRecipe(llvm::StringRef nameOrFile,
                                    mlir::MLIRContext *context);
 
-/// METHOD[,bits=N,group-size=N|row,symmetric=BOOL,search=N], as a recipe.
+/// METHOD[,bits=N,group-size=N|row,factor-group=N,symmetric=BOOL,search=N], as
+/// a recipe.
 llvm::Expected<Recipe> parseQuantize(llvm::StringRef text);
 
 } // namespace llm

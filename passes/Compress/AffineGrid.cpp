@@ -12,12 +12,14 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Compress/AffineGrid.h"
 
+#include "dialects/LLM/IR/LLMDialect.h"
 #include "lib/Support/FloatRows.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace mlir::llm {
 
@@ -89,8 +91,8 @@ static float searchScale(const float *x, int64_t count, float extreme,
   return best > 0 && std::isfinite(bestScale) ? bestScale : extreme / grid.low;
 }
 
-AffineGrid chooseGrid(const float *x, const QuantizationRequest &request) {
-  int64_t count = request.groupSize;
+AffineGrid chooseGrid(const float *x, int64_t count,
+                      const QuantizationRequest &request) {
   auto levels = static_cast<float>((1 << request.bits) - 1);
   AffineGrid grid;
   if (request.symmetric) {
@@ -157,8 +159,87 @@ AffineRow::AffineRow(const QuantizationRequest &request, QuantizedMatrix &out,
                      int64_t row)
     : request(request), out(out), row(row), codes(request.paddedColumns()) {}
 
-AffineGrid AffineRow::choose(int64_t group, const float *x) {
-  AffineGrid grid = chooseGrid(x, request);
+/// Scales beside factors have 6 bits behind the first one, from 2^-30 on.
+static constexpr uint32_t kUnitStep = 1u << 17;
+static constexpr float kLeastUnit = 0x1p-30f, kMostUnit = 0x1p32f;
+
+/// The multiples of `unit` next to `scales`, where these are not 0.
+static Floats nearestFactors(Floats scales, float unit) {
+  constexpr float kMostFactor = AffineGroupsFormatAttr::kMaxFactor;
+  AffineGrid multiples = {unit, 1, kMostFactor};
+  Floats factors = roundToGrid(scales, multiples);
+  return scales == splat(0) ? splat(0) : factors;
+}
+
+/// The scale of a group of whose multiples the parts' `scales`, positive and of
+/// `most` at most, differ least, in squares.
+static float chooseUnit(Floats scales, float most) {
+  constexpr float kMostFactor = AffineGroupsFormatAttr::kMaxFactor;
+  float first = std::max(most / (kMostFactor + 0.5f), kLeastUnit);
+  uint32_t bits = std::bit_cast<uint32_t>(first) & ~(kUnitStep - 1);
+  float best = 0, least = 0;
+  // With less than half of the factors' range they get coarser only.
+  do {
+    auto unit = std::bit_cast<float>(bits);
+    Floats error = scales - nearestFactors(scales, unit) * splat(unit);
+    error *= error;
+    float sum = (error[0] + error[1]) + (error[2] + error[3]);
+    if (best == 0 || sum < least) {
+      best = unit;
+      least = sum;
+    }
+    bits += kUnitStep;
+  } while (std::bit_cast<float>(bits) * (kMostFactor / 2) < most);
+  return best;
+}
+
+void AffineRow::chooseFactors(int64_t group, const float *x,
+                              ::llvm::MutableArrayRef<AffineGrid> grids) {
+  static_assert(AffineGroupsFormatAttr::kMaxFactors <= 4);
+  int64_t size = request.partSize();
+  Floats scales = splat(0);
+  float most = 0;
+  for (auto [part, grid] : ::llvm::enumerate(grids)) {
+    grid = chooseGrid(x + static_cast<int64_t>(part) * size, size, request);
+    scales[part] = std::abs(grid.scale);
+    most = std::max(most, scales[part]);
+  }
+  if (most == 0)
+    return;
+  largest = std::max(largest, most);
+  float exact = most / AffineGroupsFormatAttr::kMaxFactor;
+  // The largest element, where there may be no unit as small as it.
+  if (exact < kLeastUnit)
+    moved = std::max(moved, most * static_cast<float>(1 << (request.bits - 1)));
+  if (exact > kMostUnit) {
+    moved = std::numeric_limits<float>::infinity();
+    return;
+  }
+  float unit = chooseUnit(scales, most);
+  Floats factors = nearestFactors(scales, unit);
+  out.scales[row * request.groups() + group] = unit;
+  char *stored = out.factors.data() + row * request.parts() +
+                 group * request.partsOfGroup();
+  for (auto [part, grid] : ::llvm::enumerate(grids)) {
+    float factor = std::copysign(factors[part], grid.scale);
+    grid.scale = factor * unit;
+    stored[part] = static_cast<char>(static_cast<int>(factor));
+  }
+}
+
+void AffineRow::choose(int64_t group, const float *x,
+                       MutableArrayRef<AffineGrid> grids) {
+  if (request.factorGroup)
+    chooseFactors(group, x, grids);
+  else
+    grids.front() = chooseOne(group, x);
+  // What no element fills has the value 0.
+  std::fill_n(codes.data() + group * request.groupSize, request.groupSize,
+              grids.front().zeroPoint());
+}
+
+AffineGrid AffineRow::chooseOne(int64_t group, const float *x) {
+  AffineGrid grid = chooseGrid(x, request.groupSize, request);
   float exact = grid.scale;
   if (request.halfScales) {
     ::llm::roundRowToF16(&grid.scale, 1);
@@ -172,9 +253,6 @@ AffineGrid AffineRow::choose(int64_t group, const float *x) {
     char &byte = out.zeros[row * request.zeroRowBytes() + bit / 8];
     byte = static_cast<char>(byte | static_cast<int>(-grid.low) << bit % 8);
   }
-  // What no element fills has the value 0.
-  std::fill_n(codes.data() + group * request.groupSize, request.groupSize,
-              grid.zeroPoint());
   return grid;
 }
 
@@ -188,6 +266,8 @@ void allocate(const QuantizationRequest &request, QuantizedMatrix &out) {
   out.scales.assign(request.rows * request.groups(), 0);
   out.zeros.assign(
       request.symmetric ? 0 : request.rows * request.zeroRowBytes(), 0);
+  out.factors.assign(request.factorGroup ? request.rows * request.parts() : 0,
+                     0);
 }
 
 } // namespace mlir::llm

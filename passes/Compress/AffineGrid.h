@@ -22,8 +22,9 @@ struct AffineGrid {
   }
 };
 
-/// The grid of `groupSize` elements, its scale not rounded.
-AffineGrid chooseGrid(const float *x, const QuantizationRequest &request);
+/// The grid of `count` elements, its scale not rounded.
+AffineGrid chooseGrid(const float *x, int64_t count,
+                      const QuantizationRequest &request);
 
 /// Codes of `count` elements, a multiple of 4, one a byte.
 void encode(const float *x, int64_t count, const AffineGrid &grid,
@@ -35,17 +36,22 @@ public:
   AffineRow(const QuantizationRequest &request, QuantizedMatrix &out,
             int64_t row);
 
-  /// The grid of a group for its elements `x`, the scale as it is stored.
-  AffineGrid choose(int64_t group, const float *x);
+  /// The grids of a group's parts for its elements `x`, the scales as they are
+  /// stored.
+  void choose(int64_t group, const float *x,
+              ::llvm::MutableArrayRef<AffineGrid> grids);
   /// A code of input `column`, to be filled in before `store`.
   uint8_t &code(int64_t column) { return codes[column]; }
   /// Packs the codes.
   void store();
-  /// Whether f16 does for the scales: no element moves by more than an eighth
-  /// of the row's largest step.
+  /// Whether the scales can be stored: no element moves for that by more than
+  /// an eighth of the row's largest step.
   bool fits() const { return moved <= largest / 8; }
 
 private:
+  AffineGrid chooseOne(int64_t group, const float *x);
+  void chooseFactors(int64_t group, const float *x,
+                     ::llvm::MutableArrayRef<AffineGrid> grids);
   const QuantizationRequest &request;
   QuantizedMatrix &out;
   int64_t row;

@@ -71,7 +71,7 @@ private:
   std::vector<double> ordered;   ///< [count][columns], less errors so far
   std::vector<double> errors;    ///< [count][kInputBlock]
   std::vector<AffineRow> rows;   ///< [count]
-  std::vector<AffineGrid> grids; ///< [count][groups()]
+  std::vector<AffineGrid> grids; ///< [count][parts()]
 };
 } // namespace
 
@@ -137,7 +137,7 @@ RowSweep::RowSweep(const QuantizationRequest &request,
                    int64_t first, int64_t count)
     : request(request), spread(spread), columns(request.columns), count(count),
       original(count * request.paddedColumns()), ordered(count * columns),
-      errors(count * kInputBlock), grids(count * request.groups()) {
+      errors(count * kInputBlock), grids(count * request.parts()) {
   request.read(first, count, original.data());
   for (int64_t r = 0; r < count; ++r) {
     rows.emplace_back(request, out, first + r);
@@ -158,10 +158,13 @@ static float toFloat(double value) {
 
 /// Chooses the grids of a group from `original`.
 void RowSweep::chooseGrids(int64_t group) {
+  int64_t each = request.partsOfGroup();
   for (int64_t r = 0; r < count; ++r)
-    grids[r * request.groups() + group] =
-        rows[r].choose(group, original.data() + r * request.paddedColumns() +
-                                  group * request.groupSize);
+    rows[r].choose(group,
+                   original.data() + r * request.paddedColumns() +
+                       group * request.groupSize,
+                   ::llvm::MutableArrayRef(grids).slice(
+                       r * request.parts() + group * each, each));
 }
 
 void RowSweep::quantizeBlock(int64_t begin, int64_t end) {
@@ -177,7 +180,8 @@ void RowSweep::quantizeBlock(int64_t begin, int64_t end) {
       chooseGrids(group);
     }
     for (int64_t r = 0; r < count; ++r) {
-      const AffineGrid &grid = grids[r * request.groups() + group];
+      const AffineGrid &grid =
+          grids[r * request.parts() + input / request.partSize()];
       double *w = weights(r);
       double code = 0;
       if (grid.scale != 0)

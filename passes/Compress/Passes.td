@@ -98,10 +98,17 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     - `search=N`: tries scales around that one, N finer and N coarser, fits each to
       its codes by least squares and keeps the one of least squared error.
       Symmetric only.
+    - `factor-group=M`: scales have two levels, as in VS-Quant (Dai et al., 2021).
+      Every M inputs of a group have the scale that they would have as a group of
+      their own, rounded to a multiple, -15 to 15 times, of a scale of the group:
+      of that one from which they differ least, in squares. A group of 128 in four takes no more than a scale in f16
+      for every 64, and its products are summed in integers. 4 bits, symmetric.
 
     Scales are rounded to f16 before the codes are chosen. Where this would move an
     element by more than an eighth of its row's largest step (overflow, rows of
-    tiny values), that weight keeps scales in f32. An element that is not finite is
+    tiny values), that weight keeps scales in f32. Scales beside factors have 6
+    bits behind the first one, from 2^-30 to 2^32; where that is too narrow, the
+    weight gets groups of `factor-group` inputs with scales in f32 instead. An element that is not finite is
     an error, as are sizes that no kernel reads.
 
     Before:
@@ -122,6 +129,8 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     Option<"bits", "bits", "unsigned", "4", "2, 4 or 8">,
     Option<"groupSize", "group-size", "std::string", "\"32\"",
            "Inputs that share a scale, or row for all of an output">,
+    Option<"factorGroup", "factor-group", "unsigned", "0",
+           "Inputs that share a multiple of their group's scale; 0: none">,
     Option<"symmetric", "symmetric", "bool", "true", "Without zero points">,
     Option<"search", "search", "unsigned", "0",
            "Scales to try on either side of the plain one">,

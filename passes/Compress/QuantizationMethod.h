@@ -27,7 +27,10 @@ struct QuantizationRequest {
   int64_t columns = 0;
   unsigned bits = 4;      ///< 2, 4 or 8
   int64_t groupSize = 32; ///< a multiple of 8
-  bool symmetric = true;  ///< no zero points: code 2^(bits-1) is 0
+  /// Inputs of a group that share a factor, 0: there are none. Scales then have
+  /// 6 bits behind the first one.
+  int64_t factorGroup = 0;
+  bool symmetric = true; ///< no zero points: code 2^(bits-1) is 0
   unsigned search = 0;
   bool halfScales = true; ///< every scale is rounded to f16
   /// [columns][columns]: a multiple of the sum of x xᵀ over inputs x of the
@@ -45,6 +48,10 @@ struct QuantizationRequest {
 
   int64_t groups() const { return (columns + groupSize - 1) / groupSize; }
   int64_t paddedColumns() const { return groups() * groupSize; }
+  /// The parts of a group, each with a grid of its own.
+  int64_t partSize() const { return factorGroup ? factorGroup : groupSize; }
+  int64_t partsOfGroup() const { return groupSize / partSize(); }
+  int64_t parts() const { return paddedColumns() / partSize(); }
   int64_t codeRowBytes() const { return paddedColumns() * bits / 8; }
   int64_t zeroRowBytes() const { return (groups() * bits + 7) / 8; }
 };
@@ -54,13 +61,15 @@ struct QuantizedMatrix {
   std::vector<char> codes;   ///< [rows][codeRowBytes()]
   std::vector<float> scales; ///< [rows][groups()]
   std::vector<char> zeros;   ///< [rows][zeroRowBytes()], none where symmetric
+  std::vector<char> factors; ///< [rows][parts()], where there are any
 };
 
 struct QuantizationMethod {
   llvm::StringRef name;
   bool needsGram;
-  /// Fills `out`, the same whatever the number of threads. False where f16 is
-  /// too coarse for a scale, or too small: `out` is then of no use.
+  /// Fills `out`, the same whatever the number of threads. False where what
+  /// scales are stored in is too coarse for one, or too small: `out` is then of
+  /// no use.
   bool (*quantize)(const QuantizationRequest &request, QuantizedMatrix &out);
 };
 

@@ -33,6 +33,7 @@ struct QuantizeWeights
 private:
   InFlightDiagnostic emit() { return emitError(getOperation().getLoc()); }
   LogicalResult parseOptions();
+  LogicalResult checkFactors();
   FailureOr<int64_t> groupSizeOf(WeightOp weight, int64_t columns);
   LogicalResult quantize(const WeightUses &uses);
 
@@ -74,6 +75,8 @@ LogicalResult QuantizeWeights::parseOptions() {
   if (chosen->needsGram && statistics.empty())
     return emit() << "method " << method.getValue()
                   << " needs statistics=FILE, the Gram matrices of the inputs";
+  if (factorGroup && failed(checkFactors()))
+    return failure();
   if (groupSize == "row")
     return success();
   if (StringRef(groupSize).getAsInteger(10, size) || size < 1 ||
@@ -82,6 +85,22 @@ LogicalResult QuantizeWeights::parseOptions() {
                   << groupMultiple(bits) << " up to " << kMaxGroup << " at "
                   << bits.getValue() << " bits, got '" << groupSize.getValue()
                   << "'";
+  return success();
+}
+
+/// What the format asks of groups that factors split.
+LogicalResult QuantizeWeights::checkFactors() {
+  constexpr int64_t kMost = AffineGroupsFormatAttr::kMaxFactors,
+                    kMostInputs = AffineGroupsFormatAttr::kMaxFactorGroup;
+  int64_t each = factorGroup, whole = 0;
+  if (bits != 4 || !symmetric)
+    return emit() << "factor-group splits groups of 4 bits without zero points";
+  if (StringRef(groupSize).getAsInteger(10, whole) || each % 8 != 0 ||
+      each > kMostInputs || whole % each != 0 || whole / each > kMost)
+    return emit() << "factor-group must be a multiple of 8, at most "
+                  << kMostInputs << ", of which at most " << kMost
+                  << " make a group of '" << groupSize.getValue() << "', got "
+                  << each;
   return success();
 }
 
@@ -122,6 +141,7 @@ LogicalResult QuantizeWeights::quantize(const WeightUses &uses) {
   request.columns = matrix->columns();
   request.bits = bits;
   request.groupSize = *group;
+  request.factorGroup = factorGroup;
   request.symmetric = symmetric;
   request.search = search;
   request.damping = damping;
@@ -151,19 +171,23 @@ LogicalResult QuantizeWeights::quantize(const WeightUses &uses) {
   request.read = read;
   request.parallelFor = parallel;
   QuantizedMatrix result;
-  request.halfScales = chosen->quantize(request, result);
+  bool fits = chosen->quantize(request, result);
   if (std::optional<int64_t> at = bad.get())
     return weight.emitOpError("has an element that is not finite, for output ")
            << *at / request.columns << " and input " << *at % request.columns;
-  if (!request.halfScales) {
+  if (!fits) {
+    request.halfScales = false;
+    request.groupSize = request.partSize();
+    request.factorGroup = 0;
     chosen->quantize(request, result);
     ++numWideScales;
   }
 
   auto byte = IntegerType::get(context, 8, IntegerType::Unsigned);
-  Type real = request.halfScales ? Type(Float16Type::get(context))
-                                 : Type(Float32Type::get(context));
-  std::vector<char> scales = storeScales(result.scales, request.halfScales);
+  bool half = request.halfScales && !request.factorGroup;
+  Type real =
+      half ? Type(Float16Type::get(context)) : Type(Float32Type::get(context));
+  std::vector<char> scales = storeScales(result.scales, half);
   SmallVector<::llm::NewComponent> components = {
       {"data",
        RankedTensorType::get({request.rows, request.codeRowBytes()}, byte),
@@ -175,6 +199,11 @@ LogicalResult QuantizeWeights::quantize(const WeightUses &uses) {
         {"zeros",
          RankedTensorType::get({request.rows, request.zeroRowBytes()}, byte),
          result.zeros});
+  if (request.factorGroup)
+    components.push_back({"factors",
+                          RankedTensorType::get({request.rows, request.parts()},
+                                                IntegerType::get(context, 8)),
+                          result.factors});
   FailureOr<SmallVector<ComponentAttr>> parts = ::llm::storeComponents(
       module, components, [&] { return weight.emitOpError(); });
   if (failed(parts))
@@ -183,8 +212,9 @@ LogicalResult QuantizeWeights::quantize(const WeightUses &uses) {
                                     weight.getTensorType().getElementType());
   weight.setType(type);
   weight.setFormatAttr(AffineGroupsFormatAttr::get(
-      context, bits, *group, (*parts)[0], (*parts)[1],
-      symmetric ? ComponentAttr() : (*parts)[2]));
+      context, bits, request.groupSize, (*parts)[0], (*parts)[1],
+      symmetric ? ComponentAttr() : (*parts)[2], request.factorGroup,
+      request.factorGroup ? parts->back() : ComponentAttr()));
   for (GetWeightOp value : uses.values)
     value.getResult().setType(type);
   for (LinearOp linear : uses.linears)

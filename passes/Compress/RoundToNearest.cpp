@@ -15,19 +15,25 @@ bool quantizeRoundToNearest(const QuantizationRequest &request,
                             QuantizedMatrix &out) {
   allocate(request, out);
   std::atomic<bool> fits = true;
-  int64_t padded = request.paddedColumns(), size = request.groupSize;
+  int64_t padded = request.paddedColumns(), size = request.partSize();
   int64_t blocks = (request.rows + kRowBlock - 1) / kRowBlock;
   request.parallelFor(blocks, [&](int64_t block) {
     int64_t first = block * kRowBlock;
     int64_t count = std::min(kRowBlock, request.rows - first);
     std::vector<float> values(count * padded);
     request.read(first, count, values.data());
+    std::vector<AffineGrid> grids(request.partsOfGroup());
     for (int64_t row = 0; row < count; ++row) {
       const float *x = values.data() + row * padded;
       AffineRow result(request, out, first + row);
-      for (int64_t g = 0; g < request.groups(); ++g)
-        encode(x + g * size, size, result.choose(g, x + g * size),
-               &result.code(g * size));
+      int64_t at = 0;
+      for (int64_t g = 0; g < request.groups(); ++g) {
+        result.choose(g, x + g * request.groupSize, grids);
+        for (const AffineGrid &grid : grids) {
+          encode(x + at, size, grid, &result.code(at));
+          at += size;
+        }
+      }
       result.store();
       if (!result.fits())
         fits = false;

@@ -4,6 +4,7 @@
 // RUN: llm-opt %s --llm-quantize-weights='bits=2 group-size=16 match=plain|w?de' | FileCheck %s --check-prefix=MATCH
 // RUN: llm-opt %s --llm-quantize-weights='bits=4 group-size=8 where=head' | FileCheck %s --check-prefix=HEAD
 // RUN: llm-opt %s --llm-quantize-weights='bits=4 group-size=8 where=layers' | FileCheck %s --check-prefix=LAYERS
+// RUN: llm-opt %s --llm-quantize-weights='bits=4 group-size=16 factor-group=8' | FileCheck %s --check-prefix=FACTORS
 
 // -8 gets code 0 and 7 code 15: the scale is 1. The second group has two elements
 // and zeros behind them; its scale is -1, so that 8 gets code 0.
@@ -20,6 +21,13 @@
 // ASYM: llm.weight @plain {{.*}} data = <"data", tensor<1x8xui8>, dense<{{\[\[}}8, 169, 203, 15, 15, 34, 34, 34]]> : tensor<1x8xui8>>,
 // ASYM-SAME: dense<{{\[\[}}1.000000e+00, 6.000980e-01]]> : tensor<1x2xf16>
 // ASYM-SAME: zeros = <"zeros", tensor<1x1xui8>, dense<40> : tensor<1x1xui8>>
+// Scales of 1 and -1 are multiples of 1/8, which no smaller unit of 6 bits has.
+// FACTORS: llm.weight @plain {{.*}} data = <"data", tensor<1x8xui8>, dense<{{\[\[}}8, 169, 203, 15, 144, 136, 136, 136]]> : tensor<1x8xui8>>,
+// FACTORS-SAME: scales = <"scales", tensor<1x1xf32>, dense<1.250000e-01> : tensor<1x1xf32>>, factor_group = 8,
+// FACTORS-SAME: factors = <"factors", tensor<1x2xi8>, dense<{{\[\[}}8, -8]]> : tensor<1x2xi8>>>
+// Too small for such a unit, but not beside larger ones.
+// FACTORS: llm.weight @tiny {{.*}} = #llm.affine<bits = 4, group_size = 8, {{.*}} dense<{{\[\[}}-1.250000e-01], [-1.250000e-10]]> : tensor<2x1xf32>>>
+// FACTORS: llm.weight @beside {{.*}} factors = <"factors", tensor<1x2xi8>, dense<{{\[\[}}-15, -1]]> : tensor<1x2xi8>>>
 llm.weight @plain : tensor<1x10xf32> = #llm.dense<#llm.component<"data", tensor<1x10xf32>,
   dense<[[-0.0, -8.0, 1.0, 2.0, 3.0, 4.0, 7.0, -8.0, 8.0, -1.0]]> : tensor<1x10xf32>>>
 

@@ -9,6 +9,15 @@
 // RUN: not llm-opt %s --llm-quantize-weights='search=2 symmetric=false' 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not llm-opt %s --llm-quantize-weights='where=there' 2>&1 | FileCheck %s --check-prefix=WHERE
 // RUN: not llm-opt %s --llm-quantize-weights='match=[' 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=32 bits=8 group-size=128' 2>&1 | FileCheck %s --check-prefix=FACTORS
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=32 symmetric=false group-size=128' 2>&1 | FileCheck %s --check-prefix=FACTORS
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=32 group-size=256' 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=64 group-size=128' 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=12 group-size=48' 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=32 group-size=row' 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: not llm-opt %s --llm-quantize-weights='factor-group=32 group-size=0' 2>&1 | FileCheck %s --check-prefix=GROUP
+// FACTORS: error: factor-group splits groups of 4 bits without zero points
+// SPLIT: error: factor-group must be a multiple of 8, at most 32, of which at most 4 make a group of '{{.*}}', got {{64|32|12}}
 // BITS: quantize_weights_invalid.mlir:{{.*}}: error: kernels read 2, 4 or 8 bits, not 3
 // GROUP: error: group-size must be row or a multiple of 8 up to 65536 at 4 bits, got
 // GROUP2: error: group-size must be row or a multiple of 16 up to 65536 at 2 bits, got '24'

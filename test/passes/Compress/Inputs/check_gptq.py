@@ -79,7 +79,7 @@ def grid_of(x, bits, symmetric, half):
     return scale.astype(np.float32).astype(np.float16 if half else np.float32).astype(np.float64), zero
 
 
-def oracle(w, gram, bits, size, symmetric, damping, act_order, half):
+def oracle(w, gram, bits, size, symmetric, damping, act_order, half, given=None):
     n, k = w.shape
     w = w.astype(np.float64).copy()
     gram = gram.astype(np.float64).copy()
@@ -96,14 +96,16 @@ def oracle(w, gram, bits, size, symmetric, damping, act_order, half):
         part[:, : min(size, k - g * size)] = w[:, g * size : (g + 1) * size]
         scales[:, g], zeros[:, g] = grid_of(part, bits, symmetric, half)
 
-    if act_order:
+    if given is not None:
+        scales, zeros = given, np.full((n, groups), 2.0 ** (bits - 1))
+    elif act_order:
         for g in range(groups):
             choose(g)
     codes, margin = np.zeros((n, k)), np.zeros((n, k))
     left = list(order)
     for j in order:
         g = j // size
-        if not act_order and j % size == 0:
+        if not act_order and j % size == 0 and given is None:
             choose(g)
         scale, zero = scales[:, g], zeros[:, g]
         quotient = np.divide(w[:, j], scale, out=np.zeros(n), where=scale != 0)
@@ -168,6 +170,26 @@ def main():
                 rounded = loss(w, x, plain_codes, plain["scales"].astype(np.float64), plain_zeros, size)
                 ratios.append(loss(w, x, got[:, :k], got_scales, got_zeros, size) / rounded)
             cases += 1
+    # Groups that factors split: with act-order the scales are those of rounding,
+    # without it they are of what errors have made of a whole group.
+    for n, k, group, part, act_order in ((33, 64, 32, 8, True), (5, 150, 128, 32, True), (3, 140, 64, 32, False)):
+        w = (generator.standard_normal((n, k)) * 0.02).astype(np.float32)
+        x = generator.standard_normal((600, k)) @ (np.eye(k) + 0.3 * generator.standard_normal((k, k)))
+        gram = np.triu(x.T @ x / 600)
+        gram += np.triu(gram, 1).T
+        options = f"bits=4 group-size={group} factor-group={part} act-order={str(act_order).lower()}"
+        parts, plain = (run(tool, directory, w, gram, options, method) for method in ("gptq", "rtn"))
+        each = group // part
+        first = 1 if not act_order else len(w[0])
+        for name in ("scales", "factors"):
+            assert (parts[name][:, :first] == plain[name][:, :first]).all()
+        steps = parts["factors"] * np.repeat(parts["scales"].astype(np.float64), each, axis=1)
+        steps = steps[:, : -(-k // part)]
+        codes, _, zeros, margin = oracle(w, gram, 4, part, True, 0.01, act_order, False, steps)
+        got = unpack(parts["data"], 4, parts["data"].shape[1] * 2)[:, :k]
+        clear = margin.min(axis=1) > 1e-6
+        assert clear.any() and (got[clear] == codes[clear]).all(), options
+        cases += 1
     assert np.median(ratios) < 0.7 and np.max(ratios) < 1.1, sorted(ratios)
     print(f"{cases} matrices agree; {np.median(ratios):.2f} of the loss of rounding")
 

@@ -9,7 +9,8 @@ it leaves (safetensors), and checks each code and scale by what defines it:
   - a code is the integer nearest to x / scale, ties apart, within the codes;
   - f16 moves no element by more than an eighth of the row's largest step;
   - what fills the last group has the value 0.
-With search the squared error is no larger than without.
+With search the squared error is no larger than without. Where factors split the
+groups, no scale of a group has multiples closer to those of its parts.
 """
 
 import itertools
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-TYPES = {"U8": np.uint8, "F16": np.float16, "F32": np.float32}
+TYPES = {"U8": np.uint8, "I8": np.int8, "F16": np.float16, "F32": np.float32}
 
 
 def read_safetensors(path):
@@ -132,6 +133,52 @@ def check(w, bits, group, symmetric, search, text, parts):
     return ((codes - zeros[..., None]) * scales[..., None] - x), half
 
 
+def units(most):
+    """All scales of 6 bits behind the first one of which `most` is 7.5 to 15.5 times."""
+    exponents = np.arange(-30, 33)
+    every = np.ldexp(1 + np.arange(64)[None, :] / 64, exponents[:, None]).ravel()
+    return every[(every * 15.5 >= most * (1 - 2.0**-6)) & (every * 7.5 < most)]
+
+
+def check_factors(w, group, part, text, parts):
+    n, k = w.shape
+    assert f"bits = 4, group_size = {group}," in text and f"factor_group = {part}" in text
+    groups, each = -(-k // group), group // part
+    codes = unpack(parts["data"], 4, groups * group).reshape(n, groups * each, part)
+    scales, factors = parts["scales"].astype(np.float64), parts["factors"].astype(np.int64)
+    assert scales.shape == (n, groups) and factors.shape == (n, groups * each)
+    assert (np.abs(factors) <= 15).all()
+    mantissa, exponent = np.frexp(scales)
+    assert (mantissa * 128 == np.rint(mantissa * 128)).all() and (scales >= 0).all()
+    assert ((exponent > -30) & (exponent < 34))[scales > 0].all()
+    x = np.zeros((n, groups * each, part))
+    x.reshape(n, -1)[:, :k] = w
+    index = np.abs(x).argmax(axis=2, keepdims=True)
+    plain = np.take_along_axis(x, index, 2)[..., 0].astype(np.float32) / np.float32(-8)
+    unique = (np.abs(x) == np.abs(np.take_along_axis(x, index, 2))).sum(axis=2) == 1
+    assert (np.sign(factors) == np.sign(plain))[unique].all()
+    magnitudes = np.abs(plain).astype(np.float64).reshape(n, groups, each)
+    for row, g in np.ndindex(n, groups):
+        wanted, unit = magnitudes[row, g], scales[row, g]
+        got = np.abs(factors[row, g * each : (g + 1) * each])
+        if not wanted.any():
+            assert unit == 0 and not got.any()
+            continue
+        nearest = np.where(wanted > 0, np.clip(wanted / unit, 1, 15), 0)
+        assert (np.abs(got - nearest) <= 0.5 + 1e-5).all()
+        every = units(wanted.max())[:, None]
+        tried = np.where(wanted > 0, np.clip(np.rint(wanted / every), 1, 15), 0) * every
+        least = np.square(tried - wanted).sum(axis=1).min()
+        assert np.square(got * unit - wanted).sum() <= least * (1 + 1e-4) + wanted.max() ** 2 * 1e-12
+    step = factors * np.repeat(scales, each, axis=1)
+    live = step != 0
+    quotient = np.divide(x, step[..., None], out=np.zeros_like(x), where=live[..., None])
+    off = np.abs(codes - np.clip(quotient + 8, 0, 15)) - 0.5
+    assert (off <= 1e-4)[live].all(), off[live].max()
+    assert (codes == 8)[~live].all()
+    return (codes - 8) * step[..., None] - x
+
+
 def main():
     tool, directory = sys.argv[1], Path(sys.argv[2])
     generator = np.random.Generator(np.random.PCG64(5))
@@ -152,6 +199,21 @@ def main():
                 fitted, _ = check(tame, bits, group, True, 8, *run(tool, directory, tame, turned, options + " search=8"))
                 assert (fitted**2).sum() < (plain**2).sum() * (0.95 if bits < 8 else 1), bits
                 cases += 2
+    for n, k, group, part in ((1, 1, 32, 8), (9, 64, 128, 32), (33, 576, 128, 32), (5, 77, 48, 16), (17, 300, 64, 32)):
+        # The first row is an ordinary one, as is a row with a tiny half.
+        w = matrix(generator, n, k)
+        w = np.concatenate([w[row : row + 1] for row in range(n) if row % 8 in (0, 6, 7)])
+        options = f"bits=4 group-size={group} factor-group={part}"
+        error = check_factors(w, group, part, *run(tool, directory, w, (n + k) % 2 == 1, options))
+        plain, half = check(w, 4, part, True, 0, *run(tool, directory, w, False, f"bits=4 group-size={part}"))
+        assert half and (error**2).sum() < (plain**2).sum() * 1.15 + (w.astype(np.float64) ** 2).sum() * 1e-5
+        # What no scale holds has scales in f32, of as few inputs as share a factor.
+        for factor in (1e-9, 1e16):
+            scaled = w * np.float32(factor)
+            text, parts = run(tool, directory, scaled, False, options)
+            _, half = check(scaled, 4, part, True, 1, text, parts)
+            assert not half and "factors" not in parts
+        cases, wide = cases + 4, wide + 2
     # Huge rows need scales in f32, but not all matrices have them.
     assert 0 < wide < cases
     print(f"{cases} matrices agree, {wide} with scales in f32")
