@@ -390,6 +390,13 @@ AMXEmitter::Vectors AMXEmitter::doGroups(const Pass &pass, Value first,
 
 void AMXEmitter::doShort(const Pass &pass, const Pass &next, int64_t inputs,
                          Value isLast) {
+  // What the next pass stores to, while this one multiplies.
+  e.ifThen(isLast, [&] {
+    Value column = e.addi(e.muli(next.panel, kPanelBlock), next.column);
+    e.loop(next.first, next.rows, 1, [&](Value m) {
+      output.prefetch(e.addi(next.token, m), 1, column, 1);
+    });
+  });
   int64_t groups = inputs / layout.groupSize, rest = inputs % layout.groupSize;
   Turn shortTurn{pass, e.addi(pass.block, groups), 1, rest};
   Turn after = rest ? shortTurn : firstTurn(next, inputs);
