@@ -152,6 +152,8 @@ void emitInt8Linear(KernelBuilder &kernel, const LinearForm &form,
 void emitAMXLinear(KernelBuilder &kernel, const LinearForm &form,
                    const LinearVariant &variant);
 bool takesAMX(const KernelTarget &target, const LinearForm &form);
+/// The most rows that VNNI computes in less time.
+int64_t rowsWithoutAMX(const LinearForm &form);
 /// From rows of bf16 by tiles, and whether few rows follow the order of these.
 void emitAMXPairsLinear(KernelBuilder &kernel, const LinearForm &form,
                         const LinearVariant &variant);

@@ -75,6 +75,12 @@ bool takesAMX(const KernelTarget &target, const LinearForm &form) {
          groups % (form.scaleGroup / layout.groupSize) == 0;
 }
 
+int64_t rowsWithoutAMX(const LinearForm &form) {
+  // Sums of short groups leave tiles as often for few rows as for many, and few
+  // do not pay for unpacking.
+  return isShort(form.layout) || form.unpacks() ? 32 : 8;
+}
+
 namespace {
 class AMXEmitter {
 public:
