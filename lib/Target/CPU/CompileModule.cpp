@@ -14,10 +14,13 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -71,8 +74,7 @@ static LogicalResult checkEntry(ModuleOp code, const TableEntry &entry) {
   return success();
 }
 
-static LogicalResult lowerToLLVMDialect(ModuleOp module) {
-  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+static void addLoweringPasses(PassManager &pm) {
   pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createExpandMathPass());
@@ -96,6 +98,22 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+/// What the passes need and threads must not load.
+static void loadLoweringDialects(MLIRContext *context) {
+  PassManager pm(context, ModuleOp::getOperationName());
+  addLoweringPasses(pm);
+  DialectRegistry registry;
+  pm.getDependentDialects(registry);
+  context->appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context->getOrLoadDialect(name);
+}
+
+static LogicalResult lowerToLLVMDialect(ModuleOp module) {
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  addLoweringPasses(pm);
   if (failed(pm.run(module)))
     return module.emitError("cannot lower the code module to LLVM");
   // Partial conversions succeed with operations left over.
@@ -132,20 +150,106 @@ makeTargetMachine(ModuleOp code, const CPUTarget &target) {
 }
 
 //===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+/// Parts of a code module that are compiled apart: as many whatever the number
+/// of threads, so that the same input gives the same bytes.
+static constexpr size_t kParts = 8;
+
+/// The symbols of `code` that `entries` reach, in their order.
+static llvm::SetVector<Operation *>
+reachableFrom(ModuleOp code, ArrayRef<TableEntry> entries) {
+  SymbolTable table(code);
+  llvm::SetVector<Operation *> reached;
+  for (const TableEntry &entry : entries)
+    reached.insert(table.lookup(entry.function));
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (auto uses = SymbolTable::getSymbolUses(reached[i]))
+      for (SymbolTable::SymbolUse use : *uses)
+        if (Operation *op = table.lookup(use.getSymbolRef().getRootReference()))
+          reached.insert(op);
+  return reached;
+}
+
+/// The entries of each part. Part 0 has all that are no kernels, too, and the
+/// table. Kernels share nothing but constants and functions, which each part
+/// has for itself; a code module where they do is one part.
+static std::vector<SmallVector<TableEntry>>
+splitEntries(ModuleOp code, ArrayRef<TableEntry> entries) {
+  std::vector<SmallVector<TableEntry>> parts(1);
+  SmallVector<std::pair<size_t, const TableEntry *>> kernels;
+  for (const TableEntry &entry : entries) {
+    if (entry.kind != TableEntry::Kind::Kernel) {
+      parts.front().push_back(entry);
+      continue;
+    }
+    size_t operations = 0;
+    SymbolTable::lookupSymbolIn(code, entry.function)->walk([&](Operation *) {
+      ++operations;
+    });
+    kernels.emplace_back(operations, &entry);
+  }
+  bool shares = false;
+  for (Operation *op : reachableFrom(code, entries)) {
+    auto global = dyn_cast<LLVM::GlobalOp>(op);
+    auto memref = dyn_cast<memref::GlobalOp>(op);
+    shares |=
+        (global && !global.getConstant()) || (memref && !memref.getConstant());
+  }
+  if (shares)
+    return {SmallVector<TableEntry>(entries)};
+  // The largest first, each to the part that has least so far.
+  llvm::sort(kernels, [](const auto &a, const auto &b) {
+    return std::pair(b.first, a.second) < std::pair(a.first, b.second);
+  });
+  parts.resize(std::clamp<size_t>(kernels.size(), 1, kParts));
+  std::vector<size_t> sizes(parts.size(), 0);
+  for (auto [operations, entry] : kernels) {
+    size_t least = llvm::min_element(sizes) - sizes.begin();
+    sizes[least] += operations;
+    parts[least].push_back(*entry);
+  }
+  return parts;
+}
+
+/// A module of what `entries` need.
+static OwningOpRef<ModuleOp> clonePart(ModuleOp code,
+                                       ArrayRef<TableEntry> entries) {
+  auto part = ModuleOp::create(code.getLoc(), code.getSymName());
+  part->setAttrs(code->getAttrDictionary());
+  llvm::SetVector<Operation *> reached = reachableFrom(code, entries);
+  OpBuilder b = OpBuilder::atBlockEnd(part.getBody());
+  // In the order of the module: the same input gives the same bytes.
+  for (Operation &op : *code.getBody())
+    if (reached.contains(&op))
+      b.clone(op);
+  return part;
+}
+
+//===----------------------------------------------------------------------===//
 // Wrappers and the table
 //===----------------------------------------------------------------------===//
 
-/// void wrapper(ptr buffers, ptr sizes, i64 begin, i64 end): unpacks the arrays
-/// and calls `kernel`, which becomes part of it.
-static llvm::Function *makeWrapper(llvm::Function *kernel) {
-  llvm::LLVMContext &context = kernel->getContext();
-  llvm::IRBuilder<> b(context);
+/// Of wrappers; other parts of the code see them.
+static llvm::Function *declareWrapper(llvm::Module &module, StringRef kernel) {
+  llvm::IRBuilder<> b(module.getContext());
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto *type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, i64},
                                        /*isVarArg=*/false);
-  auto *wrapper =
-      llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
-                             kernel->getName() + ".entry", kernel->getParent());
+  auto *wrapper = llvm::Function::Create(
+      type, llvm::GlobalValue::ExternalLinkage, kernel + ".entry", module);
+  wrapper->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  return wrapper;
+}
+
+/// void wrapper(ptr buffers, ptr sizes, i64 begin, i64 end): unpacks the arrays
+/// and calls `kernel`, which becomes part of it.
+static void makeWrapper(llvm::Function *kernel) {
+  llvm::LLVMContext &context = kernel->getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Function *wrapper =
+      declareWrapper(*kernel->getParent(), kernel->getName());
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
   SmallVector<llvm::Value *> args;
   unsigned buffers = 0, sizes = 0;
@@ -173,9 +277,10 @@ static llvm::Function *makeWrapper(llvm::Function *kernel) {
   b.CreateCall(kernel, args);
   b.CreateRetVoid();
   kernel->addFnAttr(llvm::Attribute::AlwaysInline);
-  return wrapper;
 }
 
+/// The table of all entries; wrappers that this part has none of are another
+/// one's.
 static void makeTable(llvm::Module &module, ArrayRef<TableEntry> entries) {
   llvm::LLVMContext &context = module.getContext();
   llvm::IRBuilder<> b(context);
@@ -183,12 +288,17 @@ static void makeTable(llvm::Module &module, ArrayRef<TableEntry> entries) {
   auto *entryType = llvm::StructType::get(context, {ptr, ptr});
   SmallVector<llvm::Constant *> rows;
   for (const TableEntry &entry : entries) {
-    auto *symbol =
-        cast<llvm::GlobalObject>(module.getNamedValue(entry.function));
-    symbol->setLinkage(llvm::GlobalValue::InternalLinkage);
-    llvm::Constant *value = entry.kind == TableEntry::Kind::Kernel
-                                ? makeWrapper(cast<llvm::Function>(symbol))
-                                : cast<llvm::Constant>(symbol);
+    llvm::Constant *value = nullptr;
+    if (entry.kind == TableEntry::Kind::Kernel) {
+      value = module.getFunction(entry.function + ".entry");
+      if (!value)
+        value = declareWrapper(module, entry.function);
+    } else {
+      auto *symbol =
+          cast<llvm::GlobalObject>(module.getNamedValue(entry.function));
+      symbol->setLinkage(llvm::GlobalValue::InternalLinkage);
+      value = symbol;
+    }
     auto *text =
         llvm::ConstantDataArray::getString(context, entry.function, true);
     auto *name = new llvm::GlobalVariable(module, text->getType(), true,
@@ -227,6 +337,8 @@ static void defineMemoryFunctions(llvm::Module &module) {
     if (!fn || !fn->isDeclaration() || fn->getFunctionType() != type)
       return;
     fn->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    // Each part has them.
+    fn->setLinkage(llvm::GlobalValue::WeakODRLinkage);
     llvm::Value *to = fn->getArg(0), *from = fn->getArg(1),
                 *size = fn->getArg(2);
     auto *entry = llvm::BasicBlock::Create(context, "entry", fn);
@@ -303,16 +415,14 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, mam);
 }
 
-FailureOr<SmallVector<char, 0>>
-compileToSharedObject(ModuleOp code, const CPUTarget &target,
-                      ArrayRef<TableEntry> entries) {
-  for (const TableEntry &entry : entries)
-    if (failed(checkEntry(code, entry)))
-      return failure();
-  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->clone());
+/// An ELF object of `part`, some entries of `code`; with the table of `entries`
+/// where there are any.
+static FailureOr<SmallVector<char, 0>>
+compilePart(ModuleOp code, const CPUTarget &target, ArrayRef<TableEntry> part,
+            ArrayRef<TableEntry> entries) {
+  OwningOpRef<ModuleOp> module = clonePart(code, part);
   if (failed(lowerToLLVMDialect(*module)))
     return failure();
-
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> ir =
       translateModuleToLLVMIR(*module, context, "code");
@@ -328,7 +438,11 @@ compileToSharedObject(ModuleOp code, const CPUTarget &target,
   for (llvm::Function &fn : *ir)
     if (!fn.isDeclaration())
       fn.setLinkage(llvm::GlobalValue::InternalLinkage);
-  makeTable(*ir, entries);
+  for (const TableEntry &entry : part)
+    if (entry.kind == TableEntry::Kind::Kernel)
+      makeWrapper(ir->getFunction(entry.function));
+  if (!entries.empty())
+    makeTable(*ir, entries);
   defineMemoryFunctions(*ir);
   setFunctionAttributes(*ir, target);
   expandInstructions(*ir, target);
@@ -345,8 +459,29 @@ compileToSharedObject(ModuleOp code, const CPUTarget &target,
                                       llvm::CodeGenFileType::ObjectFile))
     return code.emitError("the x86-64 backend cannot write object files");
   emit.run(*ir);
-  return linkSharedObject(StringRef(object.data(), object.size()),
-                          LLM_KERNEL_TABLE_SYMBOL,
+  return object;
+}
+
+FailureOr<SmallVector<char, 0>>
+compileToSharedObject(ModuleOp code, const CPUTarget &target,
+                      ArrayRef<TableEntry> entries) {
+  for (const TableEntry &entry : entries)
+    if (failed(checkEntry(code, entry)))
+      return failure();
+  loadLoweringDialects(code.getContext());
+  std::vector<SmallVector<TableEntry>> parts = splitEntries(code, entries);
+  std::vector<SmallVector<char, 0>> objects(parts.size());
+  if (failed(failableParallelForEachN(
+          code.getContext(), 0, parts.size(), [&](size_t i) -> LogicalResult {
+            FailureOr<SmallVector<char, 0>> object = compilePart(
+                code, target, parts[i],
+                i ? ArrayRef<TableEntry>() : ArrayRef<TableEntry>(entries));
+            if (succeeded(object))
+              objects[i] = std::move(*object);
+            return object;
+          })))
+    return failure();
+  return linkSharedObject(objects, LLM_KERNEL_TABLE_SYMBOL,
                           [&] { return code.emitError(); });
 }
 

@@ -1,4 +1,4 @@
-//===- LinkObject.cpp - An ELF object to a closed shared object -----------===//
+//===- LinkObject.cpp - ELF objects to a closed shared object -------------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,6 +7,7 @@
 #include "lib/Target/CPU/LinkObject.h"
 
 #include "lld/Common/Driver.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -56,10 +57,17 @@ parse(StringRef bytes, EmitError emitError) {
   return std::move(*file);
 }
 
-/// Names of the undefined, and of the defined global and visible symbols.
-static LogicalResult listSymbols(SymbolRange range,
-                                 SmallVectorImpl<std::string> &undefined,
-                                 SmallVectorImpl<std::string> &visible,
+namespace {
+/// Names of global symbols.
+struct Symbols {
+  SmallVector<std::string> undefined;
+  llvm::StringSet<> defined;
+  SmallVector<std::string> visible; ///< defined, and not hidden
+};
+} // namespace
+
+/// Adds those of `range`.
+static LogicalResult listSymbols(SymbolRange range, Symbols &symbols,
                                  EmitError emitError) {
   using llvm::object::SymbolRef;
   for (llvm::object::ELFSymbolRef symbol : range) {
@@ -72,28 +80,33 @@ static LogicalResult listSymbols(SymbolRange range,
     }
     if ((*flags & SymbolRef::SF_FormatSpecific) || name->empty())
       continue;
-    if (*flags & SymbolRef::SF_Undefined)
-      undefined.push_back(name->str());
-    else if ((*flags & SymbolRef::SF_Global) &&
-             symbol.getOther() == llvm::ELF::STV_DEFAULT)
-      visible.push_back(name->str());
+    if (*flags & SymbolRef::SF_Undefined) {
+      symbols.undefined.push_back(name->str());
+    } else if (*flags & SymbolRef::SF_Global) {
+      symbols.defined.insert(*name);
+      if (symbol.getOther() == llvm::ELF::STV_DEFAULT)
+        symbols.visible.push_back(name->str());
+    }
   }
   return success();
 }
 
-static LogicalResult checkObject(StringRef object, EmitError emitError) {
-  auto file = parse(object, emitError);
-  if (failed(file))
-    return failure();
-  SmallVector<std::string> undefined, visible;
-  if (failed(
-          listSymbols(cast<llvm::object::ELFObjectFileBase>(**file).symbols(),
-                      undefined, visible, emitError)))
-    return failure();
-  if (!undefined.empty())
-    return emitError() << "the code calls '" << undefined.front()
-                       << "', which nothing defines: a code object has no "
-                          "undefined symbol";
+static LogicalResult checkObjects(ArrayRef<SmallVector<char, 0>> objects,
+                                  EmitError emitError) {
+  Symbols symbols;
+  for (const SmallVector<char, 0> &object : objects) {
+    auto file = parse(StringRef(object.data(), object.size()), emitError);
+    if (failed(file) ||
+        failed(
+            listSymbols(cast<llvm::object::ELFObjectFileBase>(**file).symbols(),
+                        symbols, emitError)))
+      return failure();
+  }
+  for (const std::string &name : symbols.undefined)
+    if (!symbols.defined.contains(name))
+      return emitError() << "the code calls '" << name
+                         << "', which nothing defines: a code object has no "
+                            "undefined symbol";
   return success();
 }
 
@@ -105,17 +118,17 @@ static LogicalResult checkShared(StringRef shared, StringRef exported,
   auto *elf = dyn_cast<llvm::object::ELF64LEObjectFile>(file->get());
   if (!elf)
     return emitError() << "generated code is not a 64-bit ELF file";
-  SmallVector<std::string> undefined, visible;
-  if (failed(listSymbols(elf->getDynamicSymbolIterators(), undefined, visible,
-                         emitError)))
+  Symbols symbols;
+  if (failed(listSymbols(elf->getDynamicSymbolIterators(), symbols, emitError)))
     return failure();
-  if (!undefined.empty())
-    return emitError() << "the code object needs '" << undefined.front() << "'";
-  for (const std::string &name : visible)
+  if (!symbols.undefined.empty())
+    return emitError() << "the code object needs '" << symbols.undefined.front()
+                       << "'";
+  for (const std::string &name : symbols.visible)
     if (name != exported)
       return emitError() << "the code object exports '" << name << "' beside '"
                          << exported << "'";
-  if (visible.empty())
+  if (symbols.visible.empty())
     return emitError() << "the code object does not export '" << exported
                        << "'";
   auto entries = elf->getELFFile().dynamicEntries();
@@ -128,38 +141,49 @@ static LogicalResult checkShared(StringRef shared, StringRef exported,
   return success();
 }
 
+static LogicalResult writeFile(const std::string &path, ArrayRef<char> bytes,
+                               EmitError emitError) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    stream << StringRef(bytes.data(), bytes.size());
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  if (error)
+    return emitError() << "cannot write '" << path << "': " << error.message();
+  return success();
+}
+
 FailureOr<SmallVector<char, 0>>
-linkSharedObject(StringRef object, StringRef exported, EmitError emitError) {
-  if (failed(checkObject(object, emitError)))
+linkSharedObject(ArrayRef<SmallVector<char, 0>> objects, StringRef exported,
+                 EmitError emitError) {
+  if (failed(checkObjects(objects, emitError)))
     return failure();
   TemporaryDirectory directory;
   if (directory.path.empty())
     return emitError()
            << "cannot make a temporary directory: "
            << std::error_code(errno, std::generic_category()).message();
-  std::string input = directory.file("code.o");
   std::string output = directory.file("code.so");
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream stream(input, error);
-    if (!error) {
-      stream << object;
-      stream.close();
-      error = stream.error();
-      stream.clear_error();
-    }
-    if (error)
-      return emitError() << "cannot write '" << input
-                         << "': " << error.message();
+  std::vector<std::string> inputs;
+  for (const SmallVector<char, 0> &object : objects) {
+    inputs.push_back(
+        directory.file("code" + std::to_string(inputs.size()) + ".o"));
+    if (failed(writeFile(inputs.back(), object, emitError)))
+      return failure();
   }
-  const char *args[] = {"ld.lld",          "-shared",
-                        "--no-undefined",  "-Bsymbolic",
-                        "--gc-sections",   "--strip-debug",
-                        "--build-id=none", "--hash-style=gnu",
-                        "--threads=1",     "-znow",
-                        "-zrelro",         "-znoexecstack",
-                        "-zseparate-code", "-o",
-                        output.c_str(),    input.c_str()};
+  SmallVector<const char *> args{"ld.lld",          "-shared",
+                                 "--no-undefined",  "-Bsymbolic",
+                                 "--gc-sections",   "--strip-debug",
+                                 "--build-id=none", "--hash-style=gnu",
+                                 "--threads=1",     "-znow",
+                                 "-zrelro",         "-znoexecstack",
+                                 "-zseparate-code", "-o",
+                                 output.c_str()};
+  for (const std::string &input : inputs)
+    args.push_back(input.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   lld::Result result{1, false};

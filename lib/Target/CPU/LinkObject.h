@@ -1,4 +1,4 @@
-//===- LinkObject.h - An ELF object to a closed shared object ---*- C++ -*-===//
+//===- LinkObject.h - ELF objects to a closed shared object -----*- C++ -*-===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,12 +11,13 @@
 
 namespace llm {
 
-/// Links one relocatable object with lld, in this process. Reports through
-/// `emitError` an undefined symbol by name, a failure of the linker or of the
-/// temporary directory, and a result that exports anything but `exported` or
-/// needs another library.
+/// Links relocatable objects with lld, in this process. Reports through
+/// `emitError` a symbol by name that none of them defines, a failure of the
+/// linker or of the temporary directory, and a result that exports anything but
+/// `exported` or needs another library.
 mlir::FailureOr<llvm::SmallVector<char, 0>>
-linkSharedObject(llvm::StringRef object, llvm::StringRef exported,
+linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
+                 llvm::StringRef exported,
                  llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 } // namespace llm
