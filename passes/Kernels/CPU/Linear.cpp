@@ -371,7 +371,7 @@ static void emitDense(KernelBuilder &kernel, const LinearForm &form,
       acc = e.loop(e.idx(0), e.idx(full), unroll, acc,
                    [&](Value i, ValueRange values) {
                      SmallVector<Value> next(values);
-                     if (tile > 1)
+                     if (tile > 1 || !form.layout.type.isF32())
                        prefetchWeights(e, output.weight(),
                                        e.addi(base, e.muli(i, kPanelBlock)),
                                        unroll * kPanelBlock);

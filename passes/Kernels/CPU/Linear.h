@@ -136,9 +136,9 @@ SmallVector<int64_t> denseTiles(const Emitter &e, const LinearVariant &variant);
 /// a later one.
 int64_t prefetchDistance(int64_t period = 1);
 /// Prefetches weights `distance` bytes ahead of the `count` elements at `at`:
-/// where a tile of tokens, or unpacking, fills the window in which the
-/// processor would find the next loads by itself. One token streams faster
-/// without.
+/// where a tile of tokens, or unpacking and widening, fills the window in which
+/// the processor would find the next loads by itself. One token of f32 streams
+/// faster without.
 void prefetchWeights(Emitter &e, Value weight, Value at, int64_t count,
                      int64_t distance = prefetchDistance());
 

@@ -131,11 +131,8 @@ private:
   Value tokenAt(const Pass &pass, int64_t m, Value g, int64_t groups) {
     return e.addi(e.addi(e.muli(pass.token, groups), g), m * groups);
   }
-  /// With AVX2 one token gains by it, too, and many tokens find a panel that
-  /// has been fetched.
-  bool fetchesAhead() const {
-    return width == 16 ? !variant.single() : !variant.many();
-  }
+  /// With AVX2 many tokens find a panel that has been fetched.
+  bool fetchesAhead() const { return width == 16 || !variant.many(); }
   /// Fetches what follows the `count` bytes at `at` by `ahead`.
   void prefetch(Value at, int64_t count) {
     for (int64_t byte = 0; ahead && byte < count; byte += 64)

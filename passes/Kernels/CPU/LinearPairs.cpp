@@ -155,9 +155,8 @@ PairsEmitter::Vectors PairsEmitter::addTile(Value base, Value row, Value i,
       i, e.addi(i, AMXTiles::kPairs), kUnroll, chains,
       [&](Value first, ValueRange values) {
         Vectors next(values);
-        if (tile > 1)
-          prefetchWeights(e, output.weight(),
-                          e.addi(base, e.muli(first, kLine)), kUnroll * kLine);
+        prefetchWeights(e, output.weight(), e.addi(base, e.muli(first, kLine)),
+                        kUnroll * kLine);
         for (int64_t u = 0; u < kUnroll; ++u) {
           Value pair = e.addi(first, u);
           Vectors pairs = pairsAt(e.addi(base, e.muli(pair, kLine)));
@@ -221,9 +220,8 @@ void PairsEmitter::doTile(Value panel, Value token, int64_t tile) {
     acc = e.loop(
         e.idx(0), e.idx(full), unroll, acc, [&](Value i, ValueRange values) {
           Vectors next(values);
-          if (tile > 1)
-            prefetchWeights(e, output.weight(), e.addi(base, e.muli(i, kLine)),
-                            unroll * kLine);
+          prefetchWeights(e, output.weight(), e.addi(base, e.muli(i, kLine)),
+                          unroll * kLine);
           for (int64_t u = 0; u < unroll; ++u)
             next = pairAt(e.addi(i, u), next, true);
           return next;
