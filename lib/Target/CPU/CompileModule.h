@@ -31,7 +31,8 @@ struct TableEntry {
 /// Compiles `code` (func, scf, cf, arith, math, vector, memref, affine, index,
 /// llvm; no ranked tensors, no linalg) to an x86-64 ELF shared object that has
 /// no undefined symbol and no dependency and exports LLM_KERNEL_TABLE_SYMBOL
-/// alone. `code` is left unchanged. The same input gives the same bytes.
+/// alone. `code` is left unchanged; what no entry reaches is left out. The same
+/// input gives the same bytes.
 /// Reports what cannot be lowered, an entry that does not exist or has another
 /// signature, and any function that the code calls and does not define.
 mlir::FailureOr<llvm::SmallVector<char, 0>>

@@ -49,6 +49,20 @@ protected:
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
 
+  static void *open(ArrayRef<char> object) {
+    int fd = memfd_create("code", MFD_CLOEXEC);
+    EXPECT_EQ(write(fd, object.data(), object.size()),
+              static_cast<ssize_t>(object.size()));
+    void *library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(),
+                           RTLD_NOW | RTLD_LOCAL);
+    close(fd);
+    return library;
+  }
+  static const llm_kernel_table *tableOf(void *library) {
+    return static_cast<const llm_kernel_table *>(
+        dlsym(library, LLM_KERNEL_TABLE_SYMBOL));
+  }
+
   MLIRContext context;
   llm::CPUTarget target;
   std::string message;
@@ -89,14 +103,9 @@ llvm.func @host(%host: !llvm.ptr, %in: !llvm.ptr, %out: !llvm.ptr,
 })";
   auto object = compile(text, {{"twice"}, {"host", TableEntry::Kind::Host}});
   ASSERT_TRUE(succeeded(object)) << message;
-  int fd = memfd_create("code", MFD_CLOEXEC);
-  ASSERT_EQ(write(fd, object->data(), object->size()),
-            static_cast<ssize_t>(object->size()));
-  void *library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(),
-                         RTLD_NOW | RTLD_LOCAL);
+  void *library = open(*object);
   ASSERT_TRUE(library) << dlerror();
-  auto *table = static_cast<const llm_kernel_table *>(
-      dlsym(library, LLM_KERNEL_TABLE_SYMBOL));
+  auto *table = tableOf(library);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->abi_version, uint32_t(LLM_KERNEL_ABI_VERSION));
   ASSERT_EQ(table->num_entries, 2u);
@@ -134,7 +143,6 @@ llvm.func @host(%host: !llvm.ptr, %in: !llvm.ptr, %out: !llvm.ptr,
             7);
   EXPECT_EQ(to, from + from.back());
   dlclose(library);
-  close(fd);
 }
 
 TEST_F(CompileModule, NamesWhatIsUndefined) {
@@ -178,8 +186,48 @@ TEST_F(CompileModule, NamesWhatHasNoLowering) {
   expectError(R"(
     func.func @k(%x: memref<4xf32>, %begin: index, %end: index) {
       %t = tensor.empty() : tensor<4xf32>
+      func.call @l(%t) : (tensor<4xf32>) -> ()
       return
     }
     func.func @l(%t: tensor<4xf32>) { return })",
               {{"k"}}, "op has no lowering to CPU code");
+}
+
+/// The parts of a large table are compiled apart, and find each other.
+TEST_F(CompileModule, LinksParts) {
+  std::string text;
+  std::vector<TableEntry> entries;
+  for (int i = 0; i < 11; ++i) {
+    std::string name = "k" + std::to_string(i);
+    text += "func.func @" + name +
+            "(%x: memref<1xf32>, %begin: index, %end: index) {\n"
+            "  %c0 = arith.constant 0 : index\n"
+            "  %v = func.call @both(%x) : (memref<1xf32>) -> f32\n"
+            "  %c = arith.constant " +
+            std::to_string(i) +
+            ".0 : f32\n"
+            "  %w = arith.addf %v, %c : f32\n"
+            "  memref.store %w, %x[%c0] : memref<1xf32>\n  return\n}\n";
+    entries.push_back({name});
+  }
+  text += "func.func private @both(%x: memref<1xf32>) -> f32 {\n"
+          "  %c0 = arith.constant 0 : index\n"
+          "  %v = memref.load %x[%c0] : memref<1xf32>\n"
+          "  %w = arith.addf %v, %v : f32\n  return %w : f32\n}\n";
+  FailureOr<SmallVector<char, 0>> object = compile(text, entries);
+  ASSERT_TRUE(succeeded(object)) << message;
+  void *library = open(*object);
+  ASSERT_TRUE(library) << dlerror();
+  auto *table = tableOf(library);
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->num_entries, 11u);
+  for (int i = 0; i < 11; ++i) {
+    alignas(64) float x = 3;
+    void *buffers[] = {&x};
+    EXPECT_EQ(table->entries[i].name, "k" + std::to_string(i));
+    reinterpret_cast<llm_kernel_fn>(table->entries[i].function)(buffers,
+                                                                nullptr, 0, 1);
+    EXPECT_EQ(x, 6.0f + static_cast<float>(i));
+  }
+  dlclose(library);
 }
