@@ -378,12 +378,12 @@ struct AffineReader {
 static std::optional<uint32_t> packFactors(const AffineReader &read,
                                            int64_t row, int64_t g, int64_t part,
                                            int64_t count) {
-  float scaled = read.scale(row, g) * Layout::kScaleUnit;
-  auto bits = llvm::bit_cast<uint32_t>(scaled);
+  float scale = read.scale(row, g);
+  auto bits = llvm::bit_cast<uint32_t>(scale * Layout::kScaleUnit);
   constexpr uint32_t kMask = 0xfffu << Layout::kScaleF32Bit;
   constexpr uint32_t kLeast = 1u << 23;
-  // Scaling a denormal would round: the least exponent is that of zero only.
-  if ((bits & ~kMask) || (bits && bits < kLeast))
+  // Products below the normal ones are rounded: those stand for 0 alone.
+  if ((bits & ~kMask) || (scale != 0 && bits < kLeast))
     return std::nullopt;
   uint32_t word = bits >> Layout::kScaleF32Bit << Layout::kScaleBit;
   for (int64_t i = 0; i < count; ++i) {
