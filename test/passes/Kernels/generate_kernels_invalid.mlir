@@ -331,3 +331,39 @@ rt.program @p target "cpu" symbols ["T"] {
   rt.kernel @k family "gather_rows" params {dim = 8 : i64} {
   }
 }
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout has a factor_group: that needs panel_affine, bits = 4, f32 scales, no zeros}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 8 : i64, bits = 8 : i64, group_size = 128 : i64, factor_group = 32 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout has a factor_group: that needs panel_affine, bits = 4, f32 scales, no zeros}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 8 : i64, bits = 4 : i64, group_size = 256 : i64, factor_group = 32 : i64, scale_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout has a factor_group: that needs panel_affine, bits = 4, f32 scales, no zeros}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 8 : i64, bits = 4 : i64, group_size = 128 : i64, factor_group = 32 : i64, scale_type = f32, zero_type = f32}} {
+  }
+}
+
+// -----
+
+rt.program @p target "cpu" symbols ["T"] {
+  // expected-error @below {{layout has a factor_group: that needs panel_affine, bits = 4, f32 scales, no zeros}}
+  rt.kernel @k family "linear" params {n = 8 : i64, k = 8 : i64,
+    layout = {kind = "panel_affine", n = 8 : i64, k = 8 : i64, bits = 4 : i64, group_size = 100 : i64, factor_group = 24 : i64, scale_type = f32}} {
+  }
+}

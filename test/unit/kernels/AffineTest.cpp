@@ -52,6 +52,36 @@ TEST(Affine, EmbeddingRowsAndPanels) {
     }
 }
 
+/// What 32 bits do not hold of a scale and its factors is refused, not rounded.
+TEST(Affine, RefusesOtherScalesAndFactors) {
+  auto packs = [](const std::string &scale, const std::string &factor) {
+    std::string weight =
+        "llm.weight @w : tensor<1x8xf32> = #llm.affine<bits = 4, group_size = "
+        "8, data = #llm.component<\"data\", tensor<1x4xui8>, dense<0> : "
+        "tensor<1x4xui8>>, scales = #llm.component<\"scales\", "
+        "tensor<1x1xf32>, dense<" +
+        scale +
+        "> : tensor<1x1xf32>>, factor_group = 8, factors = "
+        "#llm.component<\"factors\", tensor<1x1xi8>, dense<" +
+        factor + "> : tensor<1x1xi8>>>";
+    return tryPack(weight, "{kind = \"panel_affine\", " + entry("n", 1) +
+                               entry("k", 8) + entry("bits", 4) +
+                               entry("group_size", 8) +
+                               entry("factor_group", 8) + "scale_type = f32}")
+        .has_value();
+  };
+  // 0, 2^-30, 1 + 1/64, the largest one.
+  for (const char *scale : {"0.0", "0x30800000", "1.015625", "0x4FFE0000"})
+    EXPECT_TRUE(packs(scale, "-15")) << scale;
+  // -0, less than 2^-30, denormal, 1 + 1/128, negative, 2^33, no number.
+  for (const char *scale :
+       {"0x80000000", "0x307E0000", "1.0e-30", "0x00000001", "1.0078125",
+        "-1.0", "0x50000000", "0x7F800000", "0x7FC00000"})
+    EXPECT_FALSE(packs(scale, "15")) << scale;
+  for (const char *factor : {"16", "-16", "127", "-128"})
+    EXPECT_FALSE(packs("1.0", factor)) << factor;
+}
+
 static std::string linearParams(const Affine &w, int level, bool bias) {
   return "{" + entry("n", w.n) + entry("k", w.k) +
          entry("accuracy_level", level) +

@@ -134,7 +134,8 @@ int64_t layoutBytes(const std::string &layout) {
   return mlir::llm::packedSize(dict);
 }
 
-Buffer<uint8_t> pack(const std::string &weight, const std::string &layout) {
+std::optional<Buffer<uint8_t>> tryPack(const std::string &weight,
+                                       const std::string &layout) {
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(weight, ParserConfig(&context()));
   auto dict =
@@ -147,9 +148,16 @@ Buffer<uint8_t> pack(const std::string &weight, const std::string &layout) {
           op, dict,
           MutableArrayRef(reinterpret_cast<char *>(bytes.data()),
                           bytes.size()))))
-    fatal("cannot pack: " + layout);
+    return std::nullopt;
   EXPECT_TRUE(bytes.intact());
   return bytes;
+}
+
+Buffer<uint8_t> pack(const std::string &weight, const std::string &layout) {
+  std::optional<Buffer<uint8_t>> bytes = tryPack(weight, layout);
+  if (!bytes)
+    fatal("cannot pack: " + layout);
+  return *bytes;
 }
 
 uint16_t roundToBF16(float value) {

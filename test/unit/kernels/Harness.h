@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -156,6 +157,9 @@ int64_t layoutBytes(const std::string &layout);
 
 /// The llm.weight @w of `weight` (text), packed as the dictionary `layout`.
 Buffer<uint8_t> pack(const std::string &weight, const std::string &layout);
+/// None where the packer refuses the weight.
+std::optional<Buffer<uint8_t>> tryPack(const std::string &weight,
+                                       const std::string &layout);
 
 /// A 16-bit float stored as bits; LLVM's APFloat does the rounding.
 uint16_t roundToBF16(float value);
