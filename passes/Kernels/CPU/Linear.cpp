@@ -472,15 +472,16 @@ static LogicalResult generateLinear(KernelBuilder &kernel) {
         variant.name,
         rt::RangeAttr::get(op.getContext(), kernel.rowSymbol(), low, high));
   };
-  // Unpacking first pays from about 64 tokens on. Tiles of bf16 are read as
-  // they lie: they pay as soon as reading does not bind.
+  // Unpacking first pays from about 64 tokens on, and with AVX2, whose tiles
+  // are small, from 9. Tiles of bf16 are read as they lie: they pay as soon as
+  // reading does not bind.
   int64_t few = 8;
   if (pairs)
     few = 4;
   else if (amx)
     few = rowsWithoutAMX(form);
   else if (form.unpacks())
-    few = 64;
+    few = kernel.target().vectorWidth < 16 ? 8 : 64;
   emit("m1", 1, 1);
   emit("m" + std::to_string(few), 2, few);
   emit("mn", few + 1, -1);

@@ -22,9 +22,11 @@
 // where bytes of all values can be: then the parts of a group are one sum.
 //
 // With AVX2 it is instructions that bind. One or two tokens take the whole
-// panel, which is then read in the order in which it lies (half the panel at a
-// time read memory at half the rate); four take one register, or two for long
-// groups.
+// panel, which is then read in the order in which it lies; four take one
+// register, or two for long groups. Such a pass touches every line of half a
+// panel, and the next pass the same ones: each fetches a part of the panel that
+// follows, or every other pass would wait for memory and the rest leave it
+// idle.
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -91,9 +93,10 @@ private:
   /// Adds `length` inputs of a group, whose lines begin at `lines`.
   Vectors doInputs(const Pass &pass, Value lines, Value x, int64_t length,
                    Vectors sums);
-  /// Adds `count` words of a group, the first one at `line`, to the sums.
-  Vectors doWords(const Pass &pass, Value line, Value x, int64_t count,
-                  Vectors sums);
+  /// Adds `count` words of a group, the first one number `word`, at `line`, to
+  /// the sums.
+  Vectors doWords(const Pass &pass, Value word, Value line, Value x,
+                  int64_t count, Vectors sums);
   /// One word: its first input is number `first` of those at the address.
   void doWord(const Pass &pass, Value line, Value inputs, int64_t first,
               Vectors &sums);
@@ -131,14 +134,26 @@ private:
   Value tokenAt(const Pass &pass, int64_t m, Value g, int64_t groups) {
     return e.addi(e.addi(e.muli(pass.token, groups), g), m * groups);
   }
-  /// With AVX2 many tokens find a panel that has been fetched.
-  bool fetchesAhead() const { return width == 16 || !variant.many(); }
+  /// Below AVX-512, where a pass takes a part of the outputs: sets out to fetch
+  /// as large a part of the panel after it, in the share of group `g`. Then all
+  /// passes wait for memory as long; lines ahead of its own would be those of
+  /// the next pass, too.
+  void beginShare(const Pass &pass, Value g);
+  /// Fetches what stands in it for word `word` + `w` of the group.
+  void prefetchShare(const Pass &pass, Value word, int64_t w) {
+    int64_t bytes = pass.vectors * width * 4;
+    if (share && w * bytes % 64 == 0)
+      prefetchAt(e.addi(e.addi(share, e.muli(word, bytes)), w * bytes));
+  }
+  void prefetchAt(Value byte) {
+    memref::PrefetchOp::create(e, output.weight(), ValueRange{byte},
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+  }
   /// Fetches what follows the `count` bytes at `at` by `ahead`.
   void prefetch(Value at, int64_t count) {
     for (int64_t byte = 0; ahead && byte < count; byte += 64)
-      memref::PrefetchOp::create(
-          e, output.weight(), ValueRange{e.addi(e.addi(at, ahead), byte)},
-          /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+      prefetchAt(e.addi(e.addi(at, ahead), byte));
   }
   bool hasParts() const { return layout.factorGroup && !isMultiplied(); }
   /// Whether codes are unpacked as products with factors.
@@ -168,6 +183,7 @@ private:
   /// What many tokens find unpacked.
   std::optional<UnpackedPanel> unpacked;
   Value ahead; ///< bytes from a group to what is fetched meanwhile
+  Value share; ///< the byte at which what is fetched in its place begins
 };
 } // namespace
 
@@ -265,17 +281,20 @@ Value Int8Emitter::dot(Value acc, Value weights, Value inputs) {
   llvm_unreachable("all kinds are handled");
 }
 
-Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value line, Value x,
-                                          int64_t count, Vectors sums) {
+Int8Emitter::Vectors Int8Emitter::doWords(const Pass &pass, Value word,
+                                          Value line, Value x, int64_t count,
+                                          Vectors sums) {
   Vectors parts;
   if (kind == Dot::Shorts)
     parts.resize(sums.size());
   else
     parts = sums;
   Value inputs = e.address(codes, x);
-  for (int64_t w = 0; w < count; ++w)
+  for (int64_t w = 0; w < count; ++w) {
+    prefetchShare(pass, word, w);
     doWord(pass, e.addi(line, w * lineBytes()), inputs, w * layout.wordInputs(),
            parts);
+  }
   if (kind != Dot::Shorts)
     return parts;
   Value ones = e.splatInt(1, 2 * width, 16);
@@ -366,7 +385,7 @@ Int8Emitter::Vectors Int8Emitter::doInputs(const Pass &pass, Value lines,
                                            Vectors sums) {
   int64_t perWord = layout.wordInputs();
   auto wordsAt = [&](Value word, int64_t count, Vectors values) {
-    return doWords(pass, e.addi(lines, e.muli(word, lineBytes())),
+    return doWords(pass, word, e.addi(lines, e.muli(word, lineBytes())),
                    e.addi(x, e.muli(word, perWord)), count, std::move(values));
   };
   // Longer bodies than that of a short group end in spilled registers; LLVM
@@ -408,8 +427,11 @@ Int8Emitter::Vectors Int8Emitter::doPart(const Pass &pass, Value lines, Value x,
   auto words = static_cast<int64_t>(llvm::divideCeil(inputs, perWord));
   Vectors parts = firstPartSums(pass, sum);
   Value address = e.address(codes, x);
-  for (int64_t w = 0; w < words; ++w)
+  Value first = e.muli(part, layout.factorGroup / perWord);
+  for (int64_t w = 0; w < words; ++w) {
+    prefetchShare(pass, first, w);
     doWord(pass, e.addi(lines, w * lineBytes()), address, w * perWord, parts);
+  }
   for (int64_t j = 0; j < pass.vectors; ++j) {
     // Where sums are whole, what is not the factor meets their sign.
     Value factor;
@@ -458,6 +480,15 @@ Int8Emitter::Vectors Int8Emitter::doParts(const Pass &pass, Value lines,
   return sums;
 }
 
+void Int8Emitter::beginShare(const Pass &pass, Value g) {
+  int64_t bytes = layout.groupBytes(layout.groupLength(0)) * pass.vectors *
+                  width / kPanelBlock;
+  Value part = e.addi(e.muli(pass.column, layout.panelBytes() / kPanelBlock),
+                      e.muli(g, bytes));
+  share = e.mini(e.addi(e.addi(pass.base, layout.panelBytes()), part),
+                 e.idx(layout.size() - bytes));
+}
+
 Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
                                           int64_t length, Vectors inner) {
   Value group =
@@ -466,7 +497,10 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
       layout.factorGroup ? 4 : layout.scaleType.getIntOrFloatBitWidth() / 8;
   int64_t scalesAt = layout.codeBytes(length);
   int64_t zerosAt = scalesAt + kPanelBlock * scaleSize;
-  if (fetchesAhead() && !unpacked) {
+  ahead = share = {};
+  if (width < 16 && pass.vectors * width < kPanelBlock) {
+    beginShare(pass, g);
+  } else if (!unpacked) {
     // Clamped once a group, so that all its lines lie in the buffer.
     int64_t period = layout.groupBytes(layout.groupSize);
     Value last = e.idx(layout.size() - layout.groupBytes(length));
@@ -490,6 +524,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
 
   // What follows the codes, too: one line that is missing holds up a group.
   prefetch(e.addi(group, scalesAt), layout.groupBytes(length) - scalesAt);
+  prefetchShare(pass, e.idx(layout.codeBytes(length) / (kPanelBlock * 4)), 0);
 
   Vectors scale, negative;
   for (int64_t j = 0; j < pass.vectors; ++j) {
