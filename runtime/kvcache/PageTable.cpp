@@ -88,4 +88,22 @@ BlockTable BlockTable::fork() const {
   return child;
 }
 
+void BlockTable::adopt(std::span<const int32_t> shared) {
+  assert(static_cast<size_t>(slots) ==
+         held.size() * static_cast<size_t>(pageSize));
+  for (int32_t page : shared) {
+    allocator->retain(page);
+    held.push_back(page);
+    slots += pageSize;
+  }
+}
+
+void BlockTable::substitute(size_t index, std::span<const int32_t> equal) {
+  assert(index + equal.size() <= held.size());
+  for (size_t i = 0; i < equal.size(); ++i) {
+    allocator->retain(equal[i]);
+    allocator->release(std::exchange(held[index + i], equal[i]));
+  }
+}
+
 } // namespace llm::runtime

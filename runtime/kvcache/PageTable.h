@@ -91,6 +91,13 @@ public:
   /// A table with the same slots, which shares all pages.
   BlockTable fork() const;
 
+  /// Appends full pages that others hold and have written; the table, whose
+  /// slots fill its pages, becomes one more holder.
+  void adopt(std::span<const int32_t> shared);
+  /// Lets go of pages() from `index` on, as many as `equal` has, for pages that
+  /// others hold and that have the same contents.
+  void substitute(size_t index, std::span<const int32_t> equal);
+
 private:
   PageAllocator *allocator;
   int32_t pageSize;
