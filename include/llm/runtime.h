@@ -132,10 +132,15 @@ typedef struct llm_session_options {
   int32_t threads;        ///< 0: what affinity and control group allow
   int32_t context;        ///< tokens of a sequence; 0: the model's maximum
   int32_t chunk;          ///< tokens of a step at most; 0: 512
-  int32_t max_sequences;  ///< requests of one llm_generate; default 1
+  int32_t max_sequences;  ///< sequences in a step; others wait. Default 1
   int32_t max_logit_rows; ///< rows of logits in a step; 0: max_sequences.
                           ///< llm_score is faster with as many as `chunk`
   uint64_t memory;        ///< bytes; 0: what the control group grants
+  int32_t fit_cache;      ///< not 0: where memory does not suffice for
+                          ///< max_sequences of `context` tokens, the cache gets
+                          ///< what there is; sequences wait for each other then
+  int32_t prefix_cache;   ///< not 0 (the default): a prompt that begins as an
+                          ///< earlier one did takes what that one computed
 } llm_session_options;
 
 LLM_API void llm_session_options_init(llm_session_options *options);
@@ -150,6 +155,9 @@ LLM_API void llm_session_destroy(llm_session *session);
 /// The peak of memory that the session was admitted with.
 LLM_API uint64_t llm_session_memory(const llm_session *session);
 
+/// Tokens that the cache holds, over all sequences.
+LLM_API int64_t llm_session_cache_tokens(const llm_session *session);
+
 typedef struct llm_request {
   size_t struct_size;
   const int32_t *prompt; ///< [prompt_count] ids, at least one
@@ -160,14 +168,17 @@ typedef struct llm_request {
   size_t stop_count;
   const int32_t *eos; ///< [eos_count] ids that end it; null: the artifact's
   size_t eos_count;
+  int32_t n; ///< continuations of the prompt, which is computed once; number k
+             ///< has the seed of the first plus k. llm_generate takes 1 only
 } llm_request;
 
 LLM_API void llm_request_init(llm_request *request);
 
 typedef enum llm_finish_reason {
-  LLM_FINISH_STOP = 0,     ///< an end-of-sequence id or a stop string
-  LLM_FINISH_LENGTH = 1,   ///< max_tokens, or the context is full
-  LLM_FINISH_CANCELLED = 2 ///< on_text or on_finish asked for it
+  LLM_FINISH_STOP = 0,      ///< an end-of-sequence id or a stop string
+  LLM_FINISH_LENGTH = 1,    ///< max_tokens, or the context is full
+  LLM_FINISH_CANCELLED = 2, ///< a callback or llm_engine_cancel asked for it
+  LLM_FINISH_ERROR = 3      ///< see llm_result.error; from an engine only
 } llm_finish_reason;
 
 /// A request's answer; valid during the callback.
@@ -179,6 +190,12 @@ typedef struct llm_result {
   llm_finish_reason finish_reason;
   double ttft_ms;             ///< from the call to the request's first token
   double decode_tokens_per_s; ///< after the first token
+  int32_t choice;             ///< which of the request's n, from 0
+  int64_t prompt_tokens;
+  int64_t cached_tokens; ///< of which the prefix cache had so many
+  int64_t preemptions;   ///< times that it made way for others for a while
+  uint64_t seed;         ///< of this continuation
+  const char *error;     ///< with LLM_FINISH_ERROR: why; else ""
 } llm_result;
 
 typedef struct llm_generate_callbacks {
@@ -189,11 +206,59 @@ typedef struct llm_generate_callbacks {
   int (*on_finish)(void *context, size_t index, const llm_result *result);
 } llm_generate_callbacks;
 
-/// Answers `count` requests (at most max_sequences) in one ragged batch. A
-/// request's tokens do not depend on the others.
+/// Answers `count` requests, max_sequences at a time in one ragged batch. A
+/// request's tokens do not depend on the others. Where one is refused, none is
+/// answered.
 LLM_API llm_code llm_generate(llm_session *session, const llm_request *requests,
                               size_t count,
                               const llm_generate_callbacks *callbacks);
+
+//===----------------------------------------------------------------------===//
+// Engines: requests that come and go
+//===----------------------------------------------------------------------===//
+
+typedef struct llm_engine llm_engine;
+
+/// Called from llm_engine_step and llm_engine_cancel. They may submit to the
+/// engine and cancel; they must not step it or end it.
+typedef struct llm_engine_callbacks {
+  void *context; ///< handed to both
+  /// Text of continuation `choice` of a request as it grows, whole characters.
+  /// May be null.
+  void (*on_text)(void *context, uint64_t request, int32_t choice,
+                  const char *text, size_t size);
+  /// Each continuation once, as it finishes. May be null.
+  void (*on_finish)(void *context, uint64_t request, const llm_result *result);
+} llm_engine_callbacks;
+
+/// An engine runs requests on a session, whose max_sequences and memory bound
+/// how many at once. A session has one engine at a time, and while it has one,
+/// llm_generate and llm_score refuse it. `callbacks` is copied; may be null.
+LLM_API llm_code llm_engine_create(llm_session *session,
+                                   const llm_engine_callbacks *callbacks,
+                                   llm_engine **engine);
+/// Ends what is left without a callback.
+LLM_API void llm_engine_destroy(llm_engine *engine);
+
+/// Queues a request, at any time between two steps. `id` counts from 0; the
+/// request is copied. LLM_INVALID_INPUT where prompt and max_tokens exceed the
+/// context, LLM_RESOURCE where they exceed what the cache can ever hold.
+LLM_API llm_code llm_engine_submit(llm_engine *engine,
+                                   const llm_request *request, uint64_t *id);
+
+/// Ends a request, queued or running: each of its continuations gets its
+/// on_finish. LLM_INVALID_INPUT where there is none of this id any more.
+LLM_API llm_code llm_engine_cancel(llm_engine *engine, uint64_t id);
+
+/// Runs one iteration: requests that fit join, each that runs gets one token or
+/// a part of its prompt computed, those that are done leave. `unfinished`, if
+/// not null, gets the number of requests and continuations that are left; 0:
+/// there is nothing to do. After a failure the engine can only be ended.
+LLM_API llm_code llm_engine_step(llm_engine *engine, size_t *unfinished);
+
+//===----------------------------------------------------------------------===//
+// Scoring
+//===----------------------------------------------------------------------===//
 
 /// The sum over tokens[1..count) of -log p(token | the tokens before it), in
 /// nats. `on_logits`, if not null, is called with the logits after each token

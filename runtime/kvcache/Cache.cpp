@@ -22,9 +22,8 @@ int32_t effectivePageSize(const artifact::CacheGroup &group, int32_t context) {
 constexpr int64_t maxSlots = (int64_t(1) << 31) - 1;
 } // namespace
 
-Expected<int64_t> Cache::slotsFor(const artifact::Manifest &manifest,
-                                  int32_t context,
-                                  std::span<const int64_t> lengths) {
+Expected<int64_t> Cache::unitOf(const artifact::Manifest &manifest,
+                                int32_t context) {
   int64_t unit = 1;
   for (const artifact::CacheGroup &group : manifest.cache_groups()) {
     unit = std::lcm(unit, int64_t(effectivePageSize(group, context)));
@@ -32,19 +31,15 @@ Expected<int64_t> Cache::slotsFor(const artifact::Manifest &manifest,
       return Status::unsupported("the page sizes of the cache groups have no "
                                  "common multiple that fits");
   }
-  int64_t slots = 0;
-  for (int64_t length : lengths) {
-    slots += (length + unit - 1) / unit * unit;
-    if (slots > maxSlots)
-      return Status::resource("the cache would have more slots than fit in 31 "
-                              "bits: use a smaller --context");
-  }
-  return slots;
+  return unit;
 }
 
 Expected<Cache> Cache::create(const artifact::Manifest &manifest,
                               const CacheShape &shape) {
   Cache cache;
+  LLM_ASSIGN_OR_RETURN(int64_t unit, unitOf(manifest, shape.context));
+  cache.pageUnit = static_cast<int32_t>(unit);
+  cache.slots = shape.slots;
   for (const artifact::CacheGroup &description : manifest.cache_groups()) {
     int32_t pageSize = effectivePageSize(description, shape.context);
     assert(shape.slots % pageSize == 0);
@@ -54,7 +49,10 @@ Expected<Cache> Cache::create(const artifact::Manifest &manifest,
     cache.width = std::max(
         cache.width, static_cast<int32_t>(
                          (int64_t(shape.context) + pageSize - 1) / pageSize));
+    cache.hasContiguous |= description.page_size() == 0;
     for (const artifact::Plane &plane : description.planes()) {
+      cache.hasSequencePlanes |=
+          plane.granularity() == artifact::Plane::SEQUENCE;
       int64_t elements = 1;
       for (int64_t size : plane.shape())
         elements *= size;

@@ -36,6 +36,19 @@ public:
                                 const CacheShape &shape);
 
   int numGroups() const { return static_cast<int>(groups.size()); }
+  /// Slots of the cache over all sequences (C).
+  int64_t numSlots() const { return slots; }
+  /// The common multiple of the page sizes: tokens whose pages are full in
+  /// every group at once.
+  int32_t unit() const { return pageUnit; }
+  /// Whether sequences can share what they have in common: all groups have
+  /// pages, and nothing of a sequence lies outside them.
+  bool shareable() const { return !hasContiguous && !hasSequencePlanes; }
+  /// Whether a block table's fork has all of a sequence.
+  bool forkable() const { return !hasSequencePlanes; }
+  int32_t pageSize(int group) const {
+    return groups[static_cast<size_t>(group)].pageSize;
+  }
   /// Pages a sequence can own, over all groups (B).
   int32_t tableWidth() const { return width; }
 
@@ -59,11 +72,10 @@ public:
   /// Copies a page of every token and page plane of a group.
   void copyPage(int group, BlockTable::Copy copy);
 
-  /// Smallest C that is a multiple of every page size and gives each of
-  /// `lengths` its pages. Resource when slots would exceed int32.
-  static Expected<int64_t> slotsFor(const artifact::Manifest &manifest,
-                                    int32_t context,
-                                    std::span<const int64_t> lengths);
+  /// The least common multiple of the page sizes, a contiguous group's being
+  /// `context`. Unsupported when it exceeds int32.
+  static Expected<int64_t> unitOf(const artifact::Manifest &manifest,
+                                  int32_t context);
 
 private:
   struct PlaneMemory {
@@ -80,6 +92,9 @@ private:
   /// A deque: block tables point to the allocators.
   std::deque<Group> groups;
   int32_t width = 1;
+  int64_t slots = 0;
+  int32_t pageUnit = 1;
+  bool hasContiguous = false, hasSequencePlanes = false;
 };
 
 } // namespace llm::runtime

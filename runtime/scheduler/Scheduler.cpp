@@ -7,39 +7,60 @@
 #include "runtime/scheduler/Scheduler.h"
 
 #include <algorithm>
-#include <cassert>
+#include <utility>
 
 namespace llm::runtime {
 
+Scheduler::Scheduler(const SchedulerOptions &options, Cache &cache,
+                     StepArrays &arrays)
+    : options(options), cache(cache), arrays(arrays) {
+  if (!options.prefixCache || !cache.shareable() || cache.numGroups() == 0)
+    return;
+  std::vector<PrefixCache::Group> groups;
+  for (int group = 0; group < cache.numGroups(); ++group)
+    groups.push_back(
+        {&cache.allocator(group), cache.unit() / cache.pageSize(group)});
+  prefixes = std::make_unique<PrefixCache>(std::move(groups), cache.unit());
+}
+
+Scheduler::~Scheduler() {
+  for (auto &[id, sequence] : sequences)
+    releaseBlocks(sequence, 0);
+}
+
 Expected<Scheduler::SequenceId> Scheduler::add() {
-  if (static_cast<int64_t>(sequences.size()) >= options.maxSequences)
-    return Status::resource("the session has room for " +
-                            std::to_string(options.maxSequences) +
-                            " sequences");
-  Sequence sequence;
-  if (freeStateSlots.empty()) {
-    sequence.stateSlot = usedStateSlots++;
-  } else {
-    sequence.stateSlot = freeStateSlots.back();
-    freeStateSlots.pop_back();
-  }
+  if (sequences.size() >= maxKept)
+    return Status::resource("the session keeps " + std::to_string(maxKept) +
+                            " sequences already");
+  SequenceId id = nextId++;
+  Sequence &sequence = sequences[id];
+  sequence.id = sequence.arrival = id;
   for (int group = 0; group < cache.numGroups(); ++group)
     sequence.tables.push_back(cache.newTable(group));
-  SequenceId id = nextId++;
-  sequences.emplace(id, std::move(sequence));
   return id;
 }
 
 Expected<Scheduler::SequenceId> Scheduler::fork(SequenceId parent) {
   const Sequence &from = sequences.at(parent);
-  if (from.done != from.tokens.size())
+  if (from.isActive())
     return Status::invalidInput("a sequence with waiting tokens is forked");
   LLM_ASSIGN_OR_RETURN(SequenceId id, add());
   Sequence &to = sequences.at(id);
+  to.arrival = from.arrival;
   to.tokens = from.tokens;
+  to.computed = from.computed;
+  to.history.reused = from.history.reused;
+  // Else it computes them again, when there is room.
+  if (!from.isResident() || numResident() >= options.maxSequences ||
+      !cache.forkable())
+    return id;
+  makeResident(to);
   to.done = from.done;
   for (size_t group = 0; group < from.tables.size(); ++group)
     to.tables[group] = from.tables[group].fork();
+  to.blocks = from.blocks;
+  for (PrefixCache::Block block : to.blocks)
+    prefixes->acquire(block);
   return id;
 }
 
@@ -47,25 +68,47 @@ void Scheduler::remove(SequenceId id) {
   auto found = sequences.find(id);
   if (found == sequences.end())
     return;
-  freeStateSlots.push_back(found->second.stateSlot);
+  Sequence &sequence = found->second;
+  if (sequence.isResident())
+    park(sequence);
+  waiting.erase(&sequence);
+  numActive -= sequence.isActive();
+  std::erase(stepped, &sequence);
   sequences.erase(found);
+}
+
+/// To be called when the tokens of a sequence have changed, with whether it was
+/// active before.
+void Scheduler::updateActive(Sequence &sequence, bool before) {
+  bool active = sequence.isActive();
+  numActive += int(active) - int(before);
+  if (sequence.isResident())
+    return;
+  if (active)
+    waiting.insert(&sequence);
+  else
+    waiting.erase(&sequence);
 }
 
 Status Scheduler::append(SequenceId id, std::span<const int32_t> tokens,
                          llm_role role, Logits logits) {
   Sequence &sequence = sequences.at(id);
-  if (sequence.tokens.size() + tokens.size() >
-      static_cast<size_t>(options.context))
-    return Status::invalidInput(
-        "a sequence of " +
-        std::to_string(sequence.tokens.size() + tokens.size()) +
-        " tokens does not fit in the context of " +
-        std::to_string(options.context));
+  size_t length = sequence.tokens.size() + tokens.size();
+  if (length > static_cast<size_t>(options.context))
+    return Status::invalidInput("a sequence of " + std::to_string(length) +
+                                " tokens does not fit in the context of " +
+                                std::to_string(options.context));
+  if (length > static_cast<size_t>(cache.numSlots()) && cache.numGroups() > 0)
+    return Status::resource("a sequence of " + std::to_string(length) +
+                            " tokens does not fit in the cache, which has " +
+                            std::to_string(cache.numSlots()) + " slots");
+  bool before = sequence.isActive();
   for (size_t i = 0; i < tokens.size(); ++i) {
     bool wanted = logits == Logits::All ||
                   (logits == Logits::Last && i + 1 == tokens.size());
     sequence.tokens.push_back({tokens[i], static_cast<uint8_t>(role), wanted});
   }
+  updateActive(sequence, before);
   return Status::success();
 }
 
@@ -75,23 +118,22 @@ Status Scheduler::rollback(SequenceId id, int64_t length) {
     return Status::invalidInput(
         "a sequence of " + std::to_string(sequence.tokens.size()) +
         " tokens cannot be cut to " + std::to_string(length));
-  sequence.tokens.resize(static_cast<size_t>(length));
-  if (static_cast<size_t>(length) < sequence.done) {
-    sequence.done = static_cast<size_t>(length);
+  bool before = sequence.isActive();
+  auto kept = static_cast<size_t>(length);
+  sequence.tokens.resize(kept);
+  sequence.computed = std::min(sequence.computed, kept);
+  if (kept < sequence.done) {
+    releaseBlocks(sequence, kept);
+    sequence.done = kept;
     for (BlockTable &table : sequence.tables)
       table.rollback(static_cast<int32_t>(length));
   }
+  updateActive(sequence, before);
   return Status::success();
 }
 
 int64_t Scheduler::length(SequenceId id) const {
   return static_cast<int64_t>(sequences.at(id).tokens.size());
-}
-
-bool Scheduler::idle() const {
-  return std::all_of(sequences.begin(), sequences.end(), [](const auto &each) {
-    return each.second.done == each.second.tokens.size();
-  });
 }
 
 /// Waiting tokens up to the first change of role.
@@ -103,15 +145,15 @@ size_t Scheduler::runLength(const Sequence &sequence) const {
   return end - sequence.done;
 }
 
-std::vector<Scheduler::Entry> Scheduler::choose() {
+std::vector<Scheduler::Entry> Scheduler::choose() const {
   std::vector<Entry> entries, backlog;
-  for (auto &[id, sequence] : sequences) {
-    size_t run = runLength(sequence);
-    if (run == 0)
+  for (Sequence *sequence : resident) {
+    if (!sequence->isActive())
       continue;
+    size_t run = runLength(*sequence);
     bool decodes =
-        run == 1 && sequence.tokens[sequence.done].role == LLM_ROLE_GENERATED;
-    (decodes ? entries : backlog).push_back({id, &sequence, run});
+        run == 1 && sequence->tokens[sequence->done].role == LLM_ROLE_GENERATED;
+    (decodes ? entries : backlog).push_back({sequence, run});
   }
   // One token at least, or a batch that decodes would hold new prompts off.
   int64_t budget = std::max<int64_t>(
@@ -143,24 +185,20 @@ std::vector<Scheduler::Entry> Scheduler::choose() {
   return ordered;
 }
 
-Status Scheduler::reserve(std::span<const Entry> entries) {
-  std::vector<BlockTable::Copy> copies;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    std::vector<BlockTable> &tables = entries[i].sequence->tables;
-    for (size_t group = 0; group < tables.size(); ++group) {
-      copies.clear();
-      if (tables[group].grow(static_cast<int32_t>(entries[i].count), copies)) {
-        for (BlockTable::Copy copy : copies)
-          cache.copyPage(static_cast<int>(group), copy);
+/// Room for the entries' tokens. False, with nothing changed, when there are
+/// not enough pages.
+bool Scheduler::reserve(std::span<const Entry> entries) {
+  for (size_t i = 0; i < entries.size(); ++i)
+    for (int group = 0; group < cache.numGroups(); ++group) {
+      if (grow(*entries[i].sequence, group,
+               static_cast<int32_t>(entries[i].count)))
         continue;
-      }
       for (size_t j = 0; j <= i; ++j)
         for (BlockTable &table : entries[j].sequence->tables)
           table.rollback(static_cast<int32_t>(entries[j].sequence->done));
-      return Status::resource("the cache has no free page left");
+      return false;
     }
-  }
-  return Status::success();
+  return true;
 }
 
 void Scheduler::fill(std::span<const Entry> entries, Step &step) {
@@ -171,9 +209,9 @@ void Scheduler::fill(std::span<const Entry> entries, Step &step) {
     auto first = static_cast<int32_t>(sequence.done);
     arrays.get(StepArrays::QBegin)[s] = t;
     arrays.get(StepArrays::StateSlot)[s] = sequence.stateSlot;
-    arrays.get(StepArrays::Adapter)[s] = -1;
+    arrays.get(StepArrays::Adapter)[s] = noAdapter;
     for (size_t i = 0; i < entry.count; ++i) {
-      const Token &token = sequence.tokens[sequence.done + i];
+      Token &token = sequence.tokens[sequence.done + i];
       int32_t position = first + static_cast<int32_t>(i);
       int32_t row = t + static_cast<int32_t>(i);
       arrays.get(StepArrays::Token)[row] = token.id;
@@ -181,9 +219,10 @@ void Scheduler::fill(std::span<const Entry> entries, Step &step) {
       arrays.get(StepArrays::Seq)[row] = static_cast<int32_t>(s);
       arrays.get(StepArrays::Role)[row] = token.role;
       prompt += token.role == LLM_ROLE_PROMPT;
-      if (token.wantsLogits) {
+      // Once: they are not wanted again where the token is computed again.
+      if (std::exchange(token.wantsLogits, false)) {
         arrays.get(StepArrays::LogitRow)[step.rows.size()] = row;
-        step.rows.push_back({entry.id, position});
+        step.rows.push_back({sequence.id, position});
       }
       for (int group = 0; group < cache.numGroups(); ++group)
         arrays.get(StepArrays::Slot, group)[row] =
@@ -202,7 +241,11 @@ void Scheduler::fill(std::span<const Entry> entries, Step &step) {
       std::fill(row + pages.size(), row + cache.tableWidth(), 0);
     }
     t += static_cast<int32_t>(entry.count);
+    bool before = sequence.isActive();
     sequence.done += entry.count;
+    sequence.computed = std::max(sequence.computed, sequence.done);
+    updateActive(sequence, before);
+    stepped.push_back(&sequence);
   }
   arrays.get(StepArrays::QBegin)[entries.size()] = t;
   step.symbols[Symbols::T] = t;
@@ -213,11 +256,23 @@ void Scheduler::fill(std::span<const Entry> entries, Step &step) {
 }
 
 Expected<Scheduler::Step> Scheduler::next() {
-  Step step;
-  std::vector<Entry> entries = choose();
-  LLM_RETURN_IF_ERROR(reserve(entries));
-  fill(entries, step);
-  return step;
+  stepped.clear();
+  admit();
+  for (Sequence *sequence : resident)
+    if (sequence->isActive())
+      reuse(*sequence);
+  for (;;) {
+    std::vector<Entry> entries = choose();
+    if (reserve(entries)) {
+      Step step;
+      fill(entries, step);
+      return step;
+    }
+    if (!preempt())
+      return Status::resource("the cache of " +
+                              std::to_string(cache.numSlots()) +
+                              " slots has no free page left");
+  }
 }
 
 } // namespace llm::runtime

@@ -9,11 +9,14 @@
 
 #include "llm/ABI/step.h"
 #include "runtime/kvcache/Cache.h"
+#include "runtime/kvcache/PrefixCache.h"
 #include "runtime/scheduler/Step.h"
 
 #include <cstdint>
-#include <map>
+#include <memory>
+#include <set>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace llm::runtime {
@@ -22,6 +25,7 @@ struct SchedulerOptions {
   /// Tokens of a step at most, except that every sequence which generates gets
   /// its one token: a step has at most max(chunk, sequences) tokens.
   int64_t chunk = 512;
+  /// Sequences that are resident at once: others wait.
   int64_t maxSequences = 1;
   /// Rows of logits in a step at most.
   int64_t maxLogitRows = 1;
@@ -29,6 +33,9 @@ struct SchedulerOptions {
   /// Shares the chunk evenly among the sequences that have a backlog, instead
   /// of first come, first served (which answers the first one soonest).
   bool fair = false;
+  /// Sequences take what earlier ones computed for the same beginning, where
+  /// the cache can share (Cache::shareable).
+  bool prefixCache = false;
 };
 
 enum class Logits {
@@ -39,23 +46,34 @@ enum class Logits {
 
 /// Keeps the sequences and builds steps: every sequence contributes a run of
 /// its waiting tokens that have one role; prompt sequences come first.
+///
+/// A sequence is resident while it has pages. Sequences become resident in the
+/// order of their arrival, as soon as there are pages for all their tokens, and
+/// for what the residents before them still have to compute. Where pages run
+/// out nevertheless, the one that arrived last gives its pages up and waits at
+/// the front; its tokens are computed again later, with the roles they had. So
+/// the oldest one always goes on, and which steps a sequence was in never shows
+/// in its logits (docs/rationale/row-invariance.md).
 class Scheduler {
 public:
-  using SequenceId = int32_t;
+  using SequenceId = int64_t;
 
   /// `cache` and `arrays` outlive the scheduler; `arrays` has room for the
   /// options' largest step.
-  Scheduler(const SchedulerOptions &options, Cache &cache, StepArrays &arrays)
-      : options(options), cache(cache), arrays(arrays) {}
+  Scheduler(const SchedulerOptions &options, Cache &cache, StepArrays &arrays);
+  Scheduler(const Scheduler &) = delete;
+  Scheduler &operator=(const Scheduler &) = delete;
+  ~Scheduler();
 
-  /// A new empty sequence. Resource when there are maxSequences.
+  /// A new empty sequence. Resource when there are maxKept.
   Expected<SequenceId> add();
-  /// A sequence that continues from where `parent` is; `parent` must have no
-  /// waiting tokens. Pages are shared until written.
+  /// A sequence that continues from where `parent` is, and is scheduled beside
+  /// it; `parent` must have no waiting tokens. Pages are shared until written.
   Expected<SequenceId> fork(SequenceId parent);
   void remove(SequenceId id);
 
-  /// Queues tokens. InvalidInput when the sequence would exceed the context.
+  /// Queues tokens. InvalidInput when the sequence would exceed the context,
+  /// Resource when it would exceed the cache.
   Status append(SequenceId id, std::span<const int32_t> tokens, llm_role role,
                 Logits logits);
   /// Drops the tokens from `length` on, waiting or not.
@@ -63,7 +81,19 @@ public:
 
   /// Tokens of the sequence, waiting ones included.
   int64_t length(SequenceId id) const;
-  bool idle() const;
+  bool idle() const { return numActive == 0; }
+  /// Sequences with waiting tokens that are not resident.
+  int64_t numWaiting() const { return static_cast<int64_t>(waiting.size()); }
+  int64_t numResident() const { return static_cast<int64_t>(resident.size()); }
+
+  /// What a sequence has met.
+  struct History {
+    int64_t reused = 0;      ///< tokens that the prefix cache had
+    int64_t preemptions = 0; ///< times that it gave its pages up
+  };
+  const History &history(SequenceId id) const {
+    return sequences.at(id).history;
+  }
 
   /// A row of logits: what follows the token at `position` of `sequence`.
   struct Row {
@@ -75,37 +105,92 @@ public:
     std::vector<Row> rows;
   };
   /// Fills the arrays for the next step. No tokens (T = 0) when nothing waits.
-  /// Resource when the pages do not suffice; nothing is lost then.
+  /// Resource when the oldest sequence alone has more tokens than the cache
+  /// has slots; nothing is lost then.
   Expected<Step> next();
+  /// To be called when the step has been run: what it wrote may be shared.
+  void commit();
+
+  /// Of a sequence's slots [0, table.length()) in a group: for tests.
+  const BlockTable &table(SequenceId id, int group) const {
+    return sequences.at(id).tables[static_cast<size_t>(group)];
+  }
+  /// Null where it is off: for tests and statistics.
+  const PrefixCache *prefixCache() const { return prefixes.get(); }
+
+  /// Sequences at most, resident or not.
+  static constexpr size_t maxKept = size_t(1) << 20;
 
 private:
+  static constexpr int32_t noAdapter = -1;
+
   struct Token {
     int32_t id;
     uint8_t role;
     bool wantsLogits;
   };
   struct Sequence {
-    std::vector<Token> tokens;
-    size_t done = 0;
-    int32_t stateSlot = 0;
-    std::vector<BlockTable> tables;
-  };
-  struct Entry {
     SequenceId id;
+    /// What the order goes by: the id, but a fork has its parent's.
+    SequenceId arrival;
+    std::vector<Token> tokens;
+    /// Tokens that are in the cache; 0 unless resident.
+    size_t done = 0;
+    /// Tokens that have been computed once: those from here on wait.
+    size_t computed = 0;
+    int32_t stateSlot = -1; ///< -1: not resident
+    std::vector<BlockTable> tables;
+    /// What of `tables` is in the prefix cache, from the beginning.
+    std::vector<PrefixCache::Block> blocks;
+    History history;
+
+    bool isResident() const { return stateSlot >= 0; }
+    bool isActive() const { return computed < tokens.size(); }
+  };
+  struct Earlier {
+    bool operator()(const Sequence *a, const Sequence *b) const {
+      return a->arrival != b->arrival ? a->arrival < b->arrival : a->id < b->id;
+    }
+  };
+  using Ordered = std::set<Sequence *, Earlier>;
+  struct Entry {
     Sequence *sequence;
     size_t count;
   };
 
+  // Which sequences have pages: Residency.cpp.
+  void admit();
+  bool hasRoomFor(const Sequence &sequence) const;
+  void makeResident(Sequence &sequence);
+  void park(Sequence &sequence);
+  bool preempt();
+  bool grow(Sequence &sequence, int group, int32_t count);
+  void spell(const Sequence &sequence, size_t begin,
+             std::vector<uint32_t> &text) const;
+  PrefixCache::Block nextBlock(const Sequence &sequence, size_t begin,
+                               PrefixCache::Block parent,
+                               std::vector<uint32_t> &text) const;
+  void reuse(Sequence &sequence);
+  void share(Sequence &sequence);
+  void releaseBlocks(Sequence &sequence, size_t length);
+
+  void updateActive(Sequence &sequence, bool before);
   size_t runLength(const Sequence &sequence) const;
-  std::vector<Entry> choose();
-  Status reserve(std::span<const Entry> entries);
+  std::vector<Entry> choose() const;
+  bool reserve(std::span<const Entry> entries);
   void fill(std::span<const Entry> entries, Step &step);
 
   SchedulerOptions options;
   Cache &cache;
   StepArrays &arrays;
-  /// Ordered: the order of arrival.
-  std::map<SequenceId, Sequence> sequences;
+  /// Null: no sharing.
+  std::unique_ptr<PrefixCache> prefixes;
+  std::unordered_map<SequenceId, Sequence> sequences;
+  Ordered resident;
+  Ordered waiting; ///< active, not resident
+  int64_t numActive = 0;
+  std::vector<Sequence *> stepped; ///< in the step that next() built
+  std::vector<uint32_t> scratch;
   std::vector<int32_t> freeStateSlots;
   int32_t usedStateSlots = 0;
   SequenceId nextId = 0;

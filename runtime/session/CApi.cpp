@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "llm/runtime.h"
+#include "runtime/session/CApi.h"
 
 #include "runtime/artifact/ElementTypes.h"
 #include "runtime/session/Generation.h"
@@ -19,20 +19,8 @@
 #include <cstring>
 
 using namespace llm::runtime;
+using namespace llm::runtime::capi;
 namespace pb = llm::artifact;
-
-struct llm_artifact {
-  std::shared_ptr<const Artifact> artifact;
-  /// Null where the artifact has none.
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::vector<int32_t> eosIds;
-};
-
-/// Holds what it needs of the artifact: either may be ended first.
-struct llm_session {
-  llm_artifact source;
-  std::unique_ptr<Session> session;
-};
 
 struct llm_function {
   std::unique_ptr<HostFunction> function;
@@ -41,27 +29,6 @@ struct llm_function {
 namespace {
 
 thread_local std::string lastError;
-
-llm_code report(const Status &status) {
-  if (status.ok())
-    return LLM_OK;
-  lastError = status.message();
-  switch (status.code()) {
-  case StatusCode::InvalidInput:
-    return LLM_INVALID_INPUT;
-  case StatusCode::Unsupported:
-    return LLM_UNSUPPORTED;
-  case StatusCode::Resource:
-    return LLM_RESOURCE;
-  default:
-    return LLM_INTERNAL;
-  }
-}
-
-/// Runs the body of an API function; no exception leaves it.
-template <typename Body> llm_code guarded(Body &&body) {
-  return report(catchExceptions([&]() -> Status { return body(); }));
-}
 
 Status copyOut(const void *data, size_t bytes, void **out) {
   void *memory = std::malloc(std::max<size_t>(bytes, 1));
@@ -95,14 +62,6 @@ Status needTokenizer(const llm_artifact *artifact) {
   return Status::invalidInput("the artifact has no tokenizer");
 }
 
-template <typename Struct> Status checkSize(const Struct *value) {
-  if (value->struct_size != sizeof(Struct))
-    return Status::invalidInput(
-        "a struct was not set up by its init function, or belongs to another "
-        "version of the library");
-  return Status::success();
-}
-
 Status open(const char *path, llm_artifact **out) {
   auto result = std::make_unique<llm_artifact>();
   LLM_ASSIGN_OR_RETURN(result->artifact, Artifact::open(path));
@@ -128,59 +87,36 @@ Status open(const char *path, llm_artifact **out) {
   return Status::success();
 }
 
-GenerationRequest convert(const llm_request &request,
-                          const llm_artifact &artifact) {
-  GenerationRequest result;
-  result.prompt.assign(request.prompt, request.prompt + request.prompt_count);
-  result.maxTokens = request.max_tokens;
-  result.sampling = request.sampling;
-  for (size_t i = 0; i < request.stop_count; ++i)
-    result.stop.emplace_back(request.stop[i]);
-  if (request.eos)
-    result.eosIds.assign(request.eos, request.eos + request.eos_count);
-  else
-    result.eosIds = artifact.eosIds;
-  return result;
-}
-
-llm_finish_reason finishReason(std::string_view reason) {
-  return reason == "stop"     ? LLM_FINISH_STOP
-         : reason == "length" ? LLM_FINISH_LENGTH
-                              : LLM_FINISH_CANCELLED;
-}
-
 Status generateAll(llm_session *session, const llm_request *requests,
                    size_t count, const llm_generate_callbacks *callbacks) {
+  LLM_RETURN_IF_ERROR(needFree(session));
+  llm_session::State &state = *session->state;
   std::vector<GenerationRequest> list;
   for (size_t i = 0; i < count; ++i) {
     LLM_RETURN_IF_ERROR(checkSize(&requests[i]));
-    list.push_back(convert(requests[i], session->source));
+    if (requests[i].n != 1)
+      return Status::invalidInput("llm_generate gives one answer, n is " +
+                                  std::to_string(requests[i].n) +
+                                  ": use an engine");
+    list.push_back(convert(requests[i], state.source));
   }
   bool cancelled = false;
   GenerationCallbacks hooks;
   hooks.cancelled = [&] { return cancelled; };
   if (callbacks && callbacks->on_text)
-    hooks.onText = [&](size_t index, std::string_view text) {
+    hooks.onText = [&](size_t index, int32_t, std::string_view text) {
       cancelled |= callbacks->on_text(callbacks->context, index, text.data(),
                                       text.size()) != 0;
     };
   if (callbacks && callbacks->on_finish)
     hooks.onFinish = [&](size_t index,
                          const GenerationResult &answer) -> Status {
-      llm_result result = {};
-      result.tokens = answer.tokens.data();
-      result.token_count = answer.tokens.size();
-      result.text = answer.text.c_str();
-      result.text_size = answer.text.size();
-      result.finish_reason = finishReason(answer.finishReason);
-      result.ttft_ms = answer.ttftMilliseconds;
-      result.decode_tokens_per_s = answer.decodeTokensPerSecond;
+      llm_result result = convert(answer);
       cancelled |=
           callbacks->on_finish(callbacks->context, index, &result) != 0;
       return Status::success();
     };
-  return generate(*session->session, session->source.tokenizer.get(), list,
-                  hooks);
+  return generate(*state.session, state.source.tokenizer.get(), list, hooks);
 }
 
 Expected<HostTensor> convert(const llm_tensor &tensor) {
@@ -243,6 +179,26 @@ Status runFunction(llm_function *function, const llm_tensor *inputs,
 }
 
 } // namespace
+
+namespace llm::runtime::capi {
+
+llm_code report(const Status &status) {
+  if (status.ok())
+    return LLM_OK;
+  lastError = status.message();
+  switch (status.code()) {
+  case StatusCode::InvalidInput:
+    return LLM_INVALID_INPUT;
+  case StatusCode::Unsupported:
+    return LLM_UNSUPPORTED;
+  case StatusCode::Resource:
+    return LLM_RESOURCE;
+  default:
+    return LLM_INTERNAL;
+  }
+}
+
+} // namespace llm::runtime::capi
 
 const char *llm_version(void) { return LLM_VERSION; }
 const char *llm_last_error(void) { return lastError.c_str(); }
@@ -326,6 +282,7 @@ void llm_session_options_init(llm_session_options *options) {
   *options = {};
   options->struct_size = sizeof(*options);
   options->max_sequences = 1;
+  options->prefix_cache = 1;
 }
 
 llm_code llm_session_create(llm_artifact *artifact,
@@ -333,6 +290,7 @@ llm_code llm_session_create(llm_artifact *artifact,
                             llm_session **session) {
   return guarded([&]() -> Status {
     SessionOptions converted;
+    converted.prefixCache = true;
     if (options) {
       LLM_RETURN_IF_ERROR(checkSize(options));
       if (options->threads < 0 || options->context < 0 || options->chunk < 0 ||
@@ -345,11 +303,14 @@ llm_code llm_session_create(llm_artifact *artifact,
       converted.maxSequences = options->max_sequences;
       converted.maxLogitRows = options->max_logit_rows;
       converted.memory = options->memory;
+      converted.fitCache = options->fit_cache != 0;
+      converted.prefixCache = options->prefix_cache != 0;
     }
     auto result = std::make_unique<llm_session>();
-    LLM_ASSIGN_OR_RETURN(result->session,
+    result->state = std::make_shared<llm_session::State>();
+    LLM_ASSIGN_OR_RETURN(result->state->session,
                          Session::create(artifact->artifact, converted));
-    result->source = *artifact;
+    result->state->source = *artifact;
     *session = result.release();
     return Status::success();
   });
@@ -357,7 +318,10 @@ llm_code llm_session_create(llm_artifact *artifact,
 void llm_session_destroy(llm_session *session) { delete session; }
 
 uint64_t llm_session_memory(const llm_session *session) {
-  return session->session->memory().total();
+  return session->state->session->memory().total();
+}
+int64_t llm_session_cache_tokens(const llm_session *session) {
+  return session->state->session->cacheSlots();
 }
 
 void llm_request_init(llm_request *request) {
@@ -365,6 +329,7 @@ void llm_request_init(llm_request *request) {
   request->struct_size = sizeof(*request);
   request->max_tokens = 256;
   request->sampling = greedySampling();
+  request->n = 1;
 }
 
 llm_code llm_generate(llm_session *session, const llm_request *requests,
@@ -379,6 +344,7 @@ llm_code llm_score(llm_session *session, const int32_t *tokens, size_t count,
                                     const float *logits, size_t vocabulary),
                    void *context, double *nll) {
   return guarded([&]() -> Status {
+    LLM_RETURN_IF_ERROR(needFree(session));
     ScoringOptions options;
     options.role = role;
     if (on_logits)
@@ -390,8 +356,8 @@ llm_code llm_score(llm_session *session, const int32_t *tokens, size_t count,
         return Status::success();
       };
     std::vector<int32_t> window(tokens, tokens + count);
-    LLM_ASSIGN_OR_RETURN(ScoringResult result,
-                         score(*session->session, {&window, 1}, 1, options));
+    LLM_ASSIGN_OR_RETURN(ScoringResult result, score(*session->state->session,
+                                                     {&window, 1}, 1, options));
     *nll = result.nll;
     return Status::success();
   });

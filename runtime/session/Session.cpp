@@ -6,8 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/session/Session.h"
 
-#include "runtime/core/Expr.h"
-#include "runtime/core/Limits.h"
 #include "runtime/core/ThreadPool.h"
 
 #include <algorithm>
@@ -15,7 +13,6 @@
 namespace llm::runtime {
 
 namespace {
-constexpr int64_t defaultChunk = 512;
 /// Weights are read from the mapped file at first: a short run is over before
 /// huge pages could pay for the copy. After this many steps they are copied, a
 /// part with each step.
@@ -93,56 +90,29 @@ Status Session::setUp(const SessionOptions &options) {
         "a context of " + std::to_string(contextLength) +
         " tokens is asked for, the model's maximum is " +
         std::to_string(maxContext));
-  int64_t maxSequences = std::max<int64_t>(options.maxSequences, 1);
-  int64_t chunk = options.chunk ? options.chunk : defaultChunk;
-  chunk = std::min(chunk, int64_t(contextLength) * maxSequences);
-
   LLM_ASSIGN_OR_RETURN(std::string name, chooseDevice(m, options.device));
   numThreads = options.threads ? options.threads : availableThreads();
   LLM_ASSIGN_OR_RETURN(executor, createDevice(name, numThreads));
   LLM_RETURN_IF_ERROR(findProgram());
-
-  std::vector<int64_t> lengths = options.lengths;
-  if (lengths.empty())
-    lengths.assign(static_cast<size_t>(maxSequences), contextLength);
-  LLM_ASSIGN_OR_RETURN(cacheSlots, Cache::slotsFor(m, contextLength, lengths));
-
-  SchedulerOptions scheduling;
-  scheduling.chunk = chunk;
-  scheduling.maxSequences = maxSequences;
-  scheduling.maxLogitRows = std::max(options.maxLogitRows, maxSequences);
-  scheduling.context = contextLength;
-  scheduling.fair = options.fair;
-
-  StepArrays::Capacity capacity;
-  capacity.tokens = std::max(chunk, maxSequences);
-  capacity.sequences = maxSequences;
-  capacity.logitRows = std::min(scheduling.maxLogitRows, capacity.tokens);
-  capacity.groups = m.cache_groups_size();
-  capacity.tableWidth = 1;
-  for (const artifact::CacheGroup &group : m.cache_groups())
-    if (int64_t page = group.page_size())
-      capacity.tableWidth =
-          std::max(capacity.tableWidth, (contextLength + page - 1) / page);
-  Symbols largest;
-  largest[Symbols::T] = capacity.tokens;
-  largest[Symbols::S] = capacity.sequences;
-  largest[Symbols::R] = capacity.logitRows;
-  largest[Symbols::P] = capacity.tokens;
-  largest[Symbols::B] = capacity.tableWidth;
-  largest[Symbols::C] = cacheSlots;
-  LLM_RETURN_IF_ERROR(admit(options, largest, capacity));
+  LLM_ASSIGN_OR_RETURN(sizes, chooseSizes(options));
 
   CacheShape shape;
   shape.context = contextLength;
-  shape.maxSequences = static_cast<int32_t>(maxSequences);
-  shape.slots = cacheSlots;
+  shape.maxSequences = static_cast<int32_t>(maxSequences());
+  shape.slots = cacheSlots();
   LLM_ASSIGN_OR_RETURN(Cache created, Cache::create(m, shape));
   cache = std::make_unique<Cache>(std::move(created));
-  LLM_ASSIGN_OR_RETURN(StepArrays step, StepArrays::create(capacity));
+  LLM_ASSIGN_OR_RETURN(StepArrays step, StepArrays::create(sizes.capacity));
   arrays = std::make_unique<StepArrays>(std::move(step));
+  SchedulerOptions scheduling;
+  scheduling.chunk = chunkFor(options, maxSequences());
+  scheduling.maxSequences = maxSequences();
+  scheduling.maxLogitRows = std::max(options.maxLogitRows, maxSequences());
+  scheduling.context = contextLength;
+  scheduling.fair = options.fair;
+  scheduling.prefixCache = options.prefixCache;
   scheduler = std::make_unique<Scheduler>(scheduling, *cache, *arrays);
-  return bind(largest);
+  return bind(sizes.largest);
 }
 
 Status Session::findProgram() {
@@ -151,48 +121,6 @@ Status Session::findProgram() {
   code = std::make_unique<CodeLoader>(artifact, *executor);
   LLM_ASSIGN_OR_RETURN(program, Program::load(artifact, index, *code));
   return Status::success();
-}
-
-Status Session::admit(const SessionOptions &options, const Symbols &largest,
-                      const StepArrays::Capacity &capacity) {
-  const artifact::Certificate &certificate = manifest().certificate();
-  for (const artifact::Payload &payload : manifest().payloads())
-    if (payload.kind() == artifact::Payload::WEIGHTS)
-      use.weights += payload.size();
-  use.weights = std::max(use.weights, certificate.weights_bytes());
-  LLM_ASSIGN_OR_RETURN(int64_t arenaBytes, program->arenaBytes(largest));
-  use.activations = static_cast<uint64_t>(arenaBytes);
-  if (certificate.arena_bytes().nodes_size() > 0) {
-    LLM_ASSIGN_OR_RETURN(
-        int64_t certified,
-        evaluateExpr(certificate.arena_bytes(), largest.values));
-    use.activations =
-        std::max(use.activations, static_cast<uint64_t>(certified));
-  }
-  use.activations += StepArrays::bytes(capacity);
-  if (__builtin_mul_overflow(certificate.kv_bytes_per_slot(),
-                             static_cast<uint64_t>(cacheSlots), &use.cache))
-    return Status::resource("the cache is too large");
-  // The sampler's copy of a row is counted by the certificate, ours is exact.
-  uint64_t row =
-      (manifest().vocabulary_size() + static_cast<uint64_t>(logitBlocks())) *
-      sizeof(float);
-  use.logits = static_cast<uint64_t>(capacity.logitRows) *
-               std::max(row, certificate.bytes_per_vocabulary_row());
-  use.fixed = certificate.fixed_bytes();
-
-  uint64_t limit = options.memory ? options.memory : memoryLimit();
-  if (use.total() <= limit)
-    return Status::success();
-  return Status::resource(
-      "not enough memory: this needs " + formatSize(use.total()) +
-      " (weights " + formatSize(use.weights) + ", cache " +
-      formatSize(use.cache) + " for " + std::to_string(cacheSlots) +
-      " slots, activations " + formatSize(use.activations) + ", logits " +
-      formatSize(use.logits) + ", fixed " + formatSize(use.fixed) + "), " +
-      formatSize(limit) +
-      (options.memory ? " are allowed (--memory)" : " are available") +
-      "; a smaller context, batch or chunk needs less");
 }
 
 Status Session::bind(const Symbols &largest) {
@@ -277,7 +205,7 @@ Status Session::step(const RowCallback &row) {
   LLM_ASSIGN_OR_RETURN(Scheduler::Step next, scheduler->next());
   if (next.symbols[Symbols::T] == 0)
     return Status::success();
-  next.symbols[Symbols::C] = cacheSlots;
+  next.symbols[Symbols::C] = cacheSlots();
   LLM_ASSIGN_OR_RETURN(const Plan *plan, program->plan(next.symbols));
   int64_t *times = nullptr;
   if (recorded) {
@@ -289,6 +217,7 @@ Status Session::step(const RowCallback &row) {
   if (++steps > stepsBeforeSettling)
     settle();
   LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
+  scheduler->commit();
   const auto *values = reinterpret_cast<const float *>(logits.data());
   const auto *largest = reinterpret_cast<const float *>(maxima.data());
   auto vocabulary = static_cast<size_t>(vocabularySize());

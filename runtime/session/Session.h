@@ -36,18 +36,33 @@ Expected<std::string> chooseDevice(const artifact::Manifest &manifest,
 Status requireDecoder(const artifact::Manifest &manifest);
 
 struct SessionOptions {
-  std::string device;       ///< empty: see chooseDevice
-  int threads = 0;          ///< 0: all that the process may use
-  int32_t context = 0;      ///< tokens of a sequence; 0: the model's maximum
-  int64_t chunk = 0;        ///< tokens of a step; 0: 512
-  int64_t maxSequences = 1; ///< at once
+  std::string device;  ///< empty: see chooseDevice
+  int threads = 0;     ///< 0: all that the process may use
+  int32_t context = 0; ///< tokens of a sequence; 0: the model's maximum
+  int64_t chunk = 0;   ///< tokens of a step; 0: 512
+  /// At once: further ones wait. 0: as many of `lengths` as memory allows, at
+  /// most defaultMaxSequences.
+  int64_t maxSequences = 1;
   int64_t maxLogitRows = 0; ///< of a step; 0: maxSequences
   /// Tokens of each sequence that will come, where known: the cache is made
-  /// that large; else for maxSequences times the context.
+  /// large enough for the maxSequences longest; else for maxSequences times
+  /// the context.
   std::vector<int64_t> lengths;
-  uint64_t memory = 0; ///< bytes; 0: what the surroundings grant
-  bool fair = false;   ///< SchedulerOptions::fair
+  /// What each of `lengths` comes to on average while it runs; where empty,
+  /// all of it. For maxSequences = 0.
+  std::vector<int64_t> usualLengths;
+  /// Where memory does not suffice for such a cache, it gets what there is, but
+  /// at least enough for the longest sequence. Sequences then wait for each
+  /// other.
+  bool fitCache = false;
+  bool prefixCache = false; ///< SchedulerOptions::prefixCache
+  uint64_t memory = 0;      ///< bytes; 0: what the surroundings grant
+  bool fair = false;        ///< SchedulerOptions::fair
+  uint64_t held = 0; ///< bytes that the caller holds and memory has to cover
 };
+
+/// Sequences at once where nobody says how many.
+inline constexpr int64_t defaultMaxSequences = 64;
 
 /// What the memory certificate says for a session: peaks, in bytes.
 struct MemoryUse {
@@ -79,10 +94,15 @@ public:
     return (vocabularySize() + LLM_LOGITS_BLOCK - 1) / LLM_LOGITS_BLOCK;
   }
   int32_t context() const { return contextLength; }
+  /// Slots of the cache: tokens over all sequences, in whole pages.
+  int64_t cacheSlots() const { return sizes.largest[Symbols::C]; }
+  int64_t maxSequences() const { return sizes.largest[Symbols::S]; }
   int threads() const { return numThreads; }
   std::string_view device() const { return executor->target(); }
-  const MemoryUse &memory() const { return use; }
+  const MemoryUse &memory() const { return sizes.use; }
 
+  /// A new sequence. It waits where maxSequences are resident, and may lose its
+  /// place for a while: see Scheduler.
   Expected<SequenceId> add() { return scheduler->add(); }
   Expected<SequenceId> fork(SequenceId parent) {
     return scheduler->fork(parent);
@@ -97,6 +117,11 @@ public:
     return scheduler->rollback(id, length);
   }
   int64_t length(SequenceId id) const { return scheduler->length(id); }
+  const Scheduler::History &history(SequenceId id) const {
+    return scheduler->history(id);
+  }
+  int64_t numResident() const { return scheduler->numResident(); }
+  int64_t numWaiting() const { return scheduler->numWaiting(); }
   /// No sequence has a waiting token.
   bool idle() const { return scheduler->idle(); }
 
@@ -124,8 +149,16 @@ private:
   Session() = default;
   Status setUp(const SessionOptions &options);
   Status findProgram();
-  Status admit(const SessionOptions &options, const Symbols &largest,
-               const StepArrays::Capacity &capacity);
+  /// What a session of some size consists of.
+  struct Sizes {
+    StepArrays::Capacity capacity;
+    Symbols largest;
+    MemoryUse use;
+  };
+  int64_t chunkFor(const SessionOptions &options, int64_t sequences) const;
+  Expected<Sizes> sizesFor(const SessionOptions &options, int64_t sequences,
+                           int64_t slots) const;
+  Expected<Sizes> chooseSizes(const SessionOptions &options) const;
   Status bind(const Symbols &largest);
 
   std::shared_ptr<const Artifact> artifact;
@@ -141,11 +174,10 @@ private:
   Allocation arena, logits;
   bool hasMaxima = false;
   Allocation maxima; ///< of blocks of logits, where the program writes them
-  int64_t cacheSlots = 0;
+  Sizes sizes;
   int32_t contextLength = 0;
   int numThreads = 1;
   int64_t steps = 0; ///< that have been run
-  MemoryUse use;
   std::unique_ptr<Profile> recorded;
 };
 

@@ -111,8 +111,7 @@ void readWhole(std::span<const std::byte> bytes) {
           weight.data() + weight.size() <= bytes.data() + bytes.size());
   }
   check(inspectText(**artifact).ok() == inspectJson(**artifact).ok());
-  std::vector<int64_t> lengths{17};
-  (void)Cache::slotsFor(manifest, 64, lengths);
+  (void)Cache::unitOf(manifest, 64);
   resolve(*artifact);
 }
 

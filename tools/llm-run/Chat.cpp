@@ -109,7 +109,9 @@ private:
     GenerationResult result;
     GenerationCallbacks callbacks;
     callbacks.cancelled = cancelled;
-    callbacks.onText = [](size_t, std::string_view text) { print(text); };
+    callbacks.onText = [](size_t, int32_t, std::string_view text) {
+      print(text);
+    };
     callbacks.onFinish = [&](size_t, const GenerationResult &finished) {
       result = finished;
       return Status::success();

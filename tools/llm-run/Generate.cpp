@@ -30,6 +30,9 @@ struct GenerateOptions {
   std::optional<int64_t> maxTokens;
   std::vector<std::string> stop;
   SamplingOptions sampling;
+  int32_t n = 1;
+  int64_t maxSequences = 0;
+  bool noPrefixCache = false;
 };
 
 Expected<std::vector<int32_t>> encodeRequest(const GenerateOptions &options,
@@ -102,6 +105,10 @@ Status readRequestLine(const Json &line, const GenerateOptions &options,
                value.get<uint64_t>() <= maxRequestTokens) {
       request.maxTokens = value.get<int64_t>();
       explicitLength = true;
+    } else if (key == "n" && value.is_number_unsigned() &&
+               value.get<uint64_t>() >= 1 &&
+               value.get<uint64_t>() <= maxChoices) {
+      request.n = value.get<int32_t>();
     } else if (key == "stop" && isStop(value)) {
       request.stop = {value.get<std::string>()};
     } else if (key == "stop" && value.is_array() &&
@@ -172,9 +179,37 @@ Status readSingle(const GenerateOptions &options, const Tokenizer *tokenizer,
   return Status::success();
 }
 
-/// The context that the requests need; numbers of tokens that were not asked
-/// for are cut to it.
-Status fitContext(const Artifact &artifact, const GenerateOptions &options,
+/// The lengths of the longest sequences, as many as may run at once.
+void setLengths(const Requests &requests, int64_t maxSequences,
+                SessionOptions &session) {
+  struct Lengths {
+    int64_t most, usual;
+    int32_t count;
+  };
+  std::vector<Lengths> list;
+  for (const GenerationRequest &request : requests.list) {
+    auto prompt = static_cast<int64_t>(request.prompt.size());
+    // The last token is not fed back. On average, a sequence is half way
+    // through its answer.
+    int64_t more = std::max<int64_t>(request.maxTokens - 1, 0);
+    list.push_back({prompt + more, prompt + (more + 1) / 2, request.n});
+  }
+  std::sort(list.begin(), list.end(),
+            [](const Lengths &a, const Lengths &b) { return a.most > b.most; });
+  auto limit =
+      static_cast<size_t>(maxSequences ? maxSequences : defaultMaxSequences);
+  for (const Lengths &lengths : list)
+    for (int32_t i = 0; i < lengths.count; ++i) {
+      if (session.lengths.size() == limit)
+        return;
+      session.lengths.push_back(lengths.most);
+      session.usualLengths.push_back(lengths.usual);
+    }
+}
+
+/// The session that the requests need; numbers of tokens that were not asked
+/// for are cut to its context.
+Status fitSession(const Artifact &artifact, const GenerateOptions &options,
                   Requests &requests, SessionOptions &session) {
   auto limit =
       static_cast<int64_t>(artifact.manifest().generation().max_context());
@@ -198,23 +233,31 @@ Status fitContext(const Artifact &artifact, const GenerateOptions &options,
           " more do not fit in the context of " + std::to_string(limit) +
           (options.common.context ? " (--context)" : ", the model's maximum"));
     }
-    session.lengths.push_back(needed);
     longest = std::max(longest, needed);
+    session.held += sizeof(request) + request.name.capacity() +
+                    request.prompt.capacity() * sizeof(int32_t);
   }
   session.context = static_cast<int32_t>(longest);
-  session.maxSequences = static_cast<int64_t>(requests.list.size());
+  session.maxSequences = options.maxSequences;
+  setLengths(requests, options.maxSequences, session);
+  session.fitCache = true;
+  // Where there is one sequence, nobody shares.
+  session.prefixCache = !options.noPrefixCache && (requests.list.size() > 1 ||
+                                                   requests.list.front().n > 1);
   return Status::success();
 }
 
-Json resultJson(const GenerationResult &result, uint64_t seed) {
+Json resultJson(const GenerationResult &result) {
   Json json;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
   json["prompt_tokens"] = result.promptTokens;
+  json["cached_tokens"] = result.cachedTokens;
   json["finish_reason"] = result.finishReason;
   json["ttft_ms"] = result.ttftMilliseconds;
   json["decode_tokens_per_s"] = result.decodeTokensPerSecond;
-  json["seed"] = seed;
+  json["preemptions"] = result.preemptions;
+  json["seed"] = result.seed;
   return json;
 }
 
@@ -223,6 +266,35 @@ std::string idsText(const std::vector<int32_t> &ids) {
   for (int32_t id : ids)
     text += (text.empty() ? "" : ",") + std::to_string(id);
   return text;
+}
+
+void printLine(const GenerationResult &result, std::optional<size_t> index,
+               bool hasChoices) {
+  if (result.finishReason == "cancelled")
+    return;
+  Json line;
+  if (index)
+    line["index"] = *index;
+  if (hasChoices)
+    line["choice"] = result.choice;
+  line.update(resultJson(result));
+  printJson(line);
+}
+
+void noteFigures(const GenerationResult &result,
+                 const GenerationRequest &request) {
+  char figures[200];
+  std::snprintf(figures, sizeof(figures),
+                "[%lld prompt tokens, %lld of them cached, first token after "
+                "%.0f ms; %zu tokens, %.1f per second; %s]",
+                static_cast<long long>(result.promptTokens),
+                static_cast<long long>(result.cachedTokens),
+                result.ttftMilliseconds, result.tokens.size(),
+                result.decodeTokensPerSecond,
+                std::string(result.finishReason).c_str());
+  note(figures);
+  if (request.sampling.temperature > 0)
+    note("[seed " + std::to_string(result.seed) + "]");
 }
 
 Status generateAction(const GenerateOptions &options) {
@@ -235,6 +307,7 @@ Status generateAction(const GenerateOptions &options) {
   defaults.maxTokens = options.maxTokens.value_or(defaultMaxTokens);
   defaults.sampling = options.sampling.resolve();
   defaults.stop = options.stop;
+  defaults.n = options.n;
   defaults.eosIds = endIds(*artifact, tokenizer.get());
   LLM_RETURN_IF_ERROR(verifySampling(defaults.sampling));
   bool batch = options.prompts.has_value();
@@ -244,46 +317,37 @@ Status generateAction(const GenerateOptions &options) {
             : readSingle(options, tokenizer.get(), defaults, requests));
 
   SessionOptions sessionOptions = options.common.sessionOptions();
-  LLM_RETURN_IF_ERROR(fitContext(*artifact, options, requests, sessionOptions));
+  LLM_RETURN_IF_ERROR(fitSession(*artifact, options, requests, sessionOptions));
   auto created = Session::create(artifact, sessionOptions).withContext(path);
   if (!created)
     return created.takeStatus();
   std::unique_ptr<Session> session = *std::move(created);
 
-  bool json = options.common.json;
   GenerationCallbacks callbacks;
   callbacks.cancelled = cancelled;
-  if (!json && !batch)
-    callbacks.onText = [](size_t, std::string_view text) { print(text); };
+  bool streams = !options.common.json && !batch && options.n == 1;
+  if (streams)
+    callbacks.onText = [](size_t, int32_t, std::string_view text) {
+      print(text);
+    };
   callbacks.onFinish = [&](size_t index,
                            const GenerationResult &result) -> Status {
-    uint64_t seed = requests.list[index].sampling.seed;
-    if (json) {
-      if (result.finishReason == "cancelled")
-        return Status::success();
-      Json line;
-      if (batch)
-        line["index"] = index;
-      line.update(resultJson(result, seed));
-      printJson(line);
+    const GenerationRequest &request = requests.list[index];
+    if (options.common.json) {
+      printLine(result, batch ? std::optional(index) : std::nullopt,
+                request.n > 1);
       return Status::success();
     }
     std::string text = tokenizer ? result.text : idsText(result.tokens);
-    if (batch)
-      print("[" + std::to_string(index) + "] " + text + "\n");
-    else
+    if (streams) {
       print(tokenizer ? "\n" : text + "\n");
-    char figures[160];
-    std::snprintf(figures, sizeof(figures),
-                  "[%lld prompt tokens, first token after %.0f ms; %zu tokens, "
-                  "%.1f per second; %s]",
-                  static_cast<long long>(result.promptTokens),
-                  result.ttftMilliseconds, result.tokens.size(),
-                  result.decodeTokensPerSecond,
-                  std::string(result.finishReason).c_str());
-    note(figures);
-    if (requests.list[index].sampling.temperature > 0)
-      note("[seed " + std::to_string(seed) + "]");
+    } else if (result.finishReason != "cancelled" || !result.tokens.empty()) {
+      std::string number = batch ? std::to_string(index) : "";
+      if (request.n > 1)
+        number += (batch ? "." : "") + std::to_string(result.choice);
+      print("[" + number + "] " + text + "\n");
+    }
+    noteFigures(result, request);
     return Status::success();
   };
   return generate(*session, tokenizer.get(), requests.list, callbacks);
@@ -313,8 +377,8 @@ void addGenerate(CLI::App &app, Action &action) {
       ->type_name("IDS");
   prompts
       ->add_option("--prompts", options->prompts,
-                   "requests to run in one batch, a JSON object a line: "
-                   "prompt or prompt_ids, and optionally max_tokens, stop, "
+                   "requests to answer, a JSON object a line: prompt or "
+                   "prompt_ids, and optionally max_tokens, n, stop, "
                    "temperature, top_k, top_p, min_p, repetition_penalty, seed")
       ->check(refuseEmpty)
       ->type_name("FILE.jsonl");
@@ -332,6 +396,21 @@ void addGenerate(CLI::App &app, Action &action) {
       ->take_all()
       ->allow_extra_args(false);
   options->sampling.addTo(*command);
+  command
+      ->add_option("--n", options->n,
+                   "continuations of the prompt; number K has the seed of the "
+                   "first plus K (default 1)")
+      ->check(CLI::Range(1, int(maxChoices)))
+      ->type_name("N");
+  command
+      ->add_option("--max-sequences", options->maxSequences,
+                   "sequences in a batch at most, the rest waits (default: as "
+                   "memory allows, up to 64)")
+      ->check(CLI::Range(1, 65536))
+      ->type_name("N");
+  command->add_flag("--no-prefix-cache", options->noPrefixCache,
+                    "compute each prompt anew, also where it begins as another "
+                    "one did");
   CLI::Option *chat = command->add_flag(
       "--chat", options->chat,
       "put the prompt into the model's chat template, as a user's message");

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <string>
+#include <vector>
 
 using namespace llm::test;
 
@@ -113,6 +115,127 @@ TEST(CApi, CallbacksCancel) {
   ASSERT_EQ(llm_generate(session, requests, 2, &callbacks), LLM_OK);
   EXPECT_EQ(reasons[0], LLM_FINISH_LENGTH);
   EXPECT_EQ(reasons[1], LLM_FINISH_CANCELLED);
+  llm_session_destroy(session);
+  llm_artifact_close(artifact);
+}
+
+/// What an engine's callbacks have said.
+struct Heard {
+  std::map<std::pair<uint64_t, int32_t>, std::vector<int32_t>> tokens;
+  std::map<std::pair<uint64_t, int32_t>, llm_finish_reason> reasons;
+  std::map<uint64_t, int64_t> cached;
+  llm_engine *engine = nullptr;
+  uint64_t cancels = UINT64_MAX; ///< when any request finishes
+};
+
+void hear(void *context, uint64_t id, const llm_result *result) {
+  auto *heard = static_cast<Heard *>(context);
+  heard->tokens[{id, result->choice}].assign(
+      result->tokens, result->tokens + result->token_count);
+  heard->reasons[{id, result->choice}] = result->finish_reason;
+  heard->cached[id] = result->cached_tokens;
+  EXPECT_STREQ(result->error, "");
+  EXPECT_EQ(result->seed, static_cast<uint64_t>(result->choice));
+  if (heard->cancels != UINT64_MAX && id != heard->cancels)
+    EXPECT_EQ(llm_engine_cancel(heard->engine, heard->cancels), LLM_OK);
+}
+
+TEST(CApi, EnginesTakeRequestsAtAnyTime) {
+  TemporaryFile file(toyArtifact(), ".llmx");
+  llm_artifact *artifact = nullptr;
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_session_options options;
+  llm_session_options_init(&options);
+  options.max_sequences = 2;
+  llm_session *session = nullptr;
+  ASSERT_EQ(llm_session_create(artifact, &options, &session), LLM_OK);
+  EXPECT_EQ(llm_session_cache_tokens(session), 2 * 256);
+  Heard heard;
+  llm_engine_callbacks callbacks = {};
+  callbacks.context = &heard;
+  callbacks.on_finish = hear;
+  ASSERT_EQ(llm_engine_create(session, &callbacks, &heard.engine), LLM_OK);
+  llm_engine *engine = heard.engine, *other = nullptr;
+  // The session is the engine's.
+  EXPECT_EQ(llm_engine_create(session, &callbacks, &other), LLM_INVALID_INPUT);
+  EXPECT_EQ(other, nullptr);
+  std::vector<int32_t> prompt(40, 7);
+  llm_request request;
+  llm_request_init(&request);
+  request.prompt = prompt.data();
+  request.prompt_count = prompt.size();
+  request.max_tokens = 8;
+  EXPECT_EQ(llm_generate(session, &request, 1, nullptr), LLM_INVALID_INPUT);
+  double nll = 0;
+  EXPECT_EQ(llm_score(session, prompt.data(), 40, LLM_ROLE_PROMPT, nullptr,
+                      nullptr, &nll),
+            LLM_INVALID_INPUT);
+
+  uint64_t first = 99, second = 99, third = 99, refused = 99;
+  ASSERT_EQ(llm_engine_submit(engine, &request, &first), LLM_OK);
+  size_t unfinished = 0;
+  ASSERT_EQ(llm_engine_step(engine, &unfinished), LLM_OK);
+  EXPECT_EQ(unfinished, 1u);
+  request.n = 3;
+  ASSERT_EQ(llm_engine_submit(engine, &request, &second), LLM_OK);
+  request.n = 1;
+  request.max_tokens = 100;
+  ASSERT_EQ(llm_engine_submit(engine, &request, &third), LLM_OK);
+  EXPECT_EQ(first, 0u);
+  EXPECT_EQ(third, 2u);
+  heard.cancels = third;
+  // 40 + 217 is one more than the context.
+  request.max_tokens = 218;
+  EXPECT_EQ(llm_engine_submit(engine, &request, &refused), LLM_INVALID_INPUT);
+  EXPECT_NE(std::string(llm_last_error()).find("218"), std::string::npos);
+  EXPECT_EQ(refused, 99u);
+  request.struct_size = 8;
+  EXPECT_EQ(llm_engine_submit(engine, &request, &refused), LLM_INVALID_INPUT);
+  // Once only: it is cancelled when the first one ends.
+  while (unfinished > 0) {
+    ASSERT_EQ(llm_engine_step(engine, &unfinished), LLM_OK);
+    if (heard.reasons.count({third, 0}))
+      heard.cancels = UINT64_MAX;
+  }
+  std::vector<int32_t> expected = toyGenerate(prompt, 8, 101);
+  EXPECT_EQ((heard.tokens[{first, 0}]), expected);
+  for (int32_t choice = 0; choice < 3; ++choice)
+    EXPECT_EQ((heard.tokens[{second, choice}]), expected);
+  EXPECT_EQ((heard.reasons[{third, 0}]), LLM_FINISH_CANCELLED);
+  EXPECT_EQ(heard.cached[first], 0);
+  EXPECT_EQ(heard.cached[second], 32);
+  EXPECT_EQ(llm_engine_cancel(engine, third), LLM_INVALID_INPUT);
+  // In any order: the engine keeps what it needs.
+  request.struct_size = sizeof(request);
+  request.max_tokens = 8;
+  llm_session_destroy(session);
+  llm_artifact_close(artifact);
+  ASSERT_EQ(llm_engine_submit(engine, &request, &first), LLM_OK);
+  ASSERT_EQ(llm_engine_step(engine, nullptr), LLM_OK);
+  // What is left ends without a callback.
+  llm_engine_destroy(engine);
+  EXPECT_EQ(heard.reasons.count({first, 0}), 0u);
+  llm_engine_destroy(nullptr);
+}
+
+TEST(CApi, GivesASessionBackWhenAnEngineEnds) {
+  TemporaryFile file(toyArtifact(), ".llmx");
+  llm_artifact *artifact = nullptr;
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_session *session = nullptr;
+  ASSERT_EQ(llm_session_create(artifact, nullptr, &session), LLM_OK);
+  llm_engine *engine = nullptr;
+  ASSERT_EQ(llm_engine_create(session, nullptr, &engine), LLM_OK);
+  llm_engine_destroy(engine);
+  int32_t prompt = 5;
+  llm_request request;
+  llm_request_init(&request);
+  request.prompt = &prompt;
+  request.prompt_count = 1;
+  request.max_tokens = 3;
+  EXPECT_EQ(llm_generate(session, &request, 1, nullptr), LLM_OK);
+  request.n = 2;
+  EXPECT_EQ(llm_generate(session, &request, 1, nullptr), LLM_INVALID_INPUT);
   llm_session_destroy(session);
   llm_artifact_close(artifact);
 }

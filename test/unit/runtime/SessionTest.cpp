@@ -70,6 +70,52 @@ TEST(Session, AdmitsByTheCertificate) {
   EXPECT_NE(refused.status().message().find("--memory"), std::string::npos);
 }
 
+// The cache gets what memory leaves, and the number of sequences, where nobody
+// says it, what their usual lengths allow.
+TEST(Session, FitsTheCacheIntoMemory) {
+  SessionOptions options;
+  options.maxSequences = 4;
+  options.fitCache = true;
+  auto whole = session({}, options);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->cacheSlots(), 4 * 256);
+  // 12 bytes in the cache, 48 in tables on the host.
+  constexpr int64_t slot = 12 + 48;
+  for (int64_t missing : {int64_t(1), 16 * slot, 16 * slot + 1, 700 * slot}) {
+    options.memory = whole->memory().total() - static_cast<uint64_t>(missing);
+    auto smaller = session({}, options);
+    ASSERT_TRUE(smaller);
+    int64_t pages = (missing + 16 * slot - 1) / (16 * slot);
+    EXPECT_EQ(smaller->cacheSlots(), 4 * 256 - 16 * pages);
+    EXPECT_LE(smaller->memory().total(), options.memory);
+  }
+  // One sequence has to fit.
+  options.memory = whole->memory().total() - 3 * 256 * slot;
+  EXPECT_TRUE(Session::create(open({}), options));
+  options.memory -= 1;
+  auto refused = Session::create(open({}), options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.status().code(), StatusCode::Resource);
+
+  options.memory = 0;
+  options.maxSequences = 0;
+  options.lengths = {100, 256, 30};
+  EXPECT_EQ(session({}, options)->maxSequences(), 3);
+  EXPECT_EQ(session({}, options)->cacheSlots(), 112 + 256 + 32);
+  options.lengths.assign(1000, 200);
+  EXPECT_EQ(session({}, options)->maxSequences(), defaultMaxSequences);
+  options.usualLengths.assign(1000, 100);
+  uint64_t all = session({}, options)->memory().total();
+  options.memory = all - 64 * 96 * slot;
+  EXPECT_EQ(session({}, options)->maxSequences(), defaultMaxSequences);
+  options.memory = all - 64 * 96 * slot - 1;
+  EXPECT_EQ(session({}, options)->maxSequences(), defaultMaxSequences - 1);
+  // What the caller has counts, too.
+  options.memory = 0;
+  options.held = 1000;
+  EXPECT_EQ(session({}, options)->memory().total(), all + 1000);
+}
+
 TEST(Session, RefusesAContextBeyondTheModel) {
   SessionOptions options;
   options.context = 257;
@@ -125,7 +171,30 @@ TEST(Session, RefusesIdsOutsideTheVocabulary) {
   for (int32_t token : {-1, 101})
     EXPECT_FALSE(
         created->append(*id, {{token}}, LLM_ROLE_PROMPT, Logits::Last));
-  EXPECT_FALSE(created->add());
+}
+
+// A sequence with nothing to do makes way, and comes back as it was.
+TEST(Session, HasMoreSequencesThanArePutIntoAStep) {
+  auto created = session({}, {});
+  ASSERT_TRUE(created);
+  std::vector<std::vector<int32_t>> tokens{{1, 2, 3}, {4, 5}, {6}};
+  std::vector<Session::SequenceId> ids;
+  for (const std::vector<int32_t> &each : tokens) {
+    auto id = created->add();
+    ASSERT_TRUE(id);
+    ids.push_back(*id);
+    ASSERT_TRUE(created->append(*id, each, LLM_ROLE_PROMPT, Logits::Last));
+  }
+  for (int32_t next : {50, 60}) {
+    auto last = drain(*created);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      std::vector<llm_role> roles(tokens[i].size(), LLM_ROLE_PROMPT);
+      EXPECT_EQ(last[ids[i]], toyLogits(tokens[i], roles, 101));
+      tokens[i].push_back(next);
+      ASSERT_TRUE(
+          created->append(ids[i], {{next}}, LLM_ROLE_PROMPT, Logits::Last));
+    }
+  }
 }
 
 class Forks : public testing::TestWithParam<uint32_t> {};
