@@ -145,6 +145,19 @@ size_t Scheduler::runLength(const Sequence &sequence) const {
   return end - sequence.done;
 }
 
+/// How many of an entry's tokens to compute where there is room for `most`.
+int64_t Scheduler::chunkOf(const Entry &entry, int64_t most) const {
+  auto count = static_cast<int64_t>(entry.count);
+  if (count <= most)
+    return count;
+  if (!prefixes)
+    return most;
+  // To the end of a block: there it can go on with what others have computed.
+  auto done = static_cast<int64_t>(entry.sequence->done);
+  int64_t whole = (done + most) / prefixes->unit() * prefixes->unit() - done;
+  return whole > 0 ? whole : most;
+}
+
 std::vector<Scheduler::Entry> Scheduler::choose() const {
   std::vector<Entry> entries, backlog;
   for (Sequence *sequence : resident) {
@@ -166,7 +179,7 @@ std::vector<Scheduler::Entry> Scheduler::choose() const {
       auto rest = static_cast<int64_t>(backlog.size() - i);
       share = (budget + rest - 1) / rest;
     }
-    int64_t limit = std::min<int64_t>(share, static_cast<int64_t>(entry.count));
+    int64_t limit = chunkOf(entry, share);
     const Token *tokens = entry.sequence->tokens.data() + entry.sequence->done;
     int64_t count = 0;
     while (count < limit && rows >= tokens[count].wantsLogits)

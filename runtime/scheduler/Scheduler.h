@@ -176,6 +176,7 @@ private:
 
   void updateActive(Sequence &sequence, bool before);
   size_t runLength(const Sequence &sequence) const;
+  int64_t chunkOf(const Entry &entry, int64_t most) const;
   std::vector<Entry> choose() const;
   bool reserve(std::span<const Entry> entries);
   void fill(std::span<const Entry> entries, Step &step);

@@ -18,7 +18,7 @@ UNIT = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def run(command, memory):
-    """Answers by index, and the peak of the resident set."""
+    """Answers by index and choice, and the peak of the resident set."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen([*command, "--json", "--memory", str(memory)], stdout=output)
         _, status, usage = os.wait4(process.pid, 0)
@@ -28,7 +28,7 @@ def run(command, memory):
         answers = {}
         for line in output:
             answer = json.loads(line)
-            answers[answer["index"]] = answer
+            answers[answer["index"], answer.get("choice", 0)] = answer
     return answers, usage.ru_maxrss * 1024
 
 

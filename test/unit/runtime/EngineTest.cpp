@@ -248,6 +248,20 @@ TEST_F(Engines, ReusesWhatRunsBesideIt) {
   }
 }
 
+// A prompt that begins beside an equal one, in the rest of its chunk, joins it
+// at the end of a page.
+TEST_F(Engines, JoinsAtTheEndOfAPage) {
+  SessionOptions options = sized(2, 200, true);
+  options.chunk = 70;
+  open(options);
+  submit(prompt(1, 60), 3);
+  submit(prompt(1, 61), 3);
+  drain();
+  // 8 of 10 tokens were left for it, as pages have 4.
+  EXPECT_EQ(result(1).cachedTokens, 60 - 8);
+  EXPECT_EQ(result(1).tokens, toyGenerate(prompt(1, 61), 3, 101));
+}
+
 TEST_F(Engines, DoesNotReuseUnasked) {
   for (uint32_t pageSize : {4u, 0u}) {
     engine.reset();
