@@ -30,8 +30,8 @@ void Scheduler::admit() {
 }
 
 /// Whether there are pages for all tokens that `sequence` and the resident ones
-/// have, and one more for each: without it, the next token could make the
-/// newcomer leave again.
+/// have, and one more for each that may yet need it: without it, the next token
+/// could make the newcomer leave again.
 bool Scheduler::hasRoomFor(const Sequence &sequence) const {
   int64_t reused = 0, reusedIdle = 0;
   if (prefixes) {
@@ -48,15 +48,16 @@ bool Scheduler::hasRoomFor(const Sequence &sequence) const {
   for (int group = 0; group < cache.numGroups(); ++group) {
     int64_t pageSize = cache.pageSize(group);
     auto pagesFor = [&](const Sequence &each) {
-      return (static_cast<int64_t>(each.tokens.size()) + pageSize - 1) /
-             pageSize;
+      auto tokens = static_cast<int64_t>(each.tokens.size());
+      int64_t pages = (tokens + pageSize - 1) / pageSize;
+      return pages + (each.most > pages * pageSize);
     };
     int64_t perBlock = cache.unit() / pageSize;
-    int64_t needed = pagesFor(sequence) - reused * perBlock + 1;
+    int64_t needed = pagesFor(sequence) - reused * perBlock;
     for (const Sequence *each : resident) {
       auto held = static_cast<int64_t>(
           each->tables[static_cast<size_t>(group)].pages().size());
-      needed += pagesFor(*each) - held + 1;
+      needed += pagesFor(*each) - held;
     }
     int64_t available = cache.allocator(group).numFree();
     if (prefixes)

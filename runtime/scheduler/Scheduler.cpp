@@ -28,13 +28,14 @@ Scheduler::~Scheduler() {
     releaseBlocks(sequence, 0);
 }
 
-Expected<Scheduler::SequenceId> Scheduler::add() {
+Expected<Scheduler::SequenceId> Scheduler::add(int64_t most) {
   if (sequences.size() >= maxKept)
     return Status::resource("the session keeps " + std::to_string(maxKept) +
                             " sequences already");
   SequenceId id = nextId++;
   Sequence &sequence = sequences[id];
   sequence.id = sequence.arrival = id;
+  sequence.most = most > 0 ? most : options.context;
   for (int group = 0; group < cache.numGroups(); ++group)
     sequence.tables.push_back(cache.newTable(group));
   return id;
@@ -44,7 +45,7 @@ Expected<Scheduler::SequenceId> Scheduler::fork(SequenceId parent) {
   const Sequence &from = sequences.at(parent);
   if (from.isActive())
     return Status::invalidInput("a sequence with waiting tokens is forked");
-  LLM_ASSIGN_OR_RETURN(SequenceId id, add());
+  LLM_ASSIGN_OR_RETURN(SequenceId id, add(from.most));
   Sequence &to = sequences.at(id);
   to.arrival = from.arrival;
   to.tokens = from.tokens;
@@ -146,7 +147,8 @@ size_t Scheduler::runLength(const Sequence &sequence) const {
 }
 
 /// How many of an entry's tokens to compute where there is room for `most`.
-int64_t Scheduler::chunkOf(const Entry &entry, int64_t most) const {
+/// `first`: of those with a backlog, which always goes on.
+int64_t Scheduler::chunkOf(const Entry &entry, int64_t most, bool first) const {
   auto count = static_cast<int64_t>(entry.count);
   if (count <= most)
     return count;
@@ -155,7 +157,7 @@ int64_t Scheduler::chunkOf(const Entry &entry, int64_t most) const {
   // To the end of a block: there it can go on with what others have computed.
   auto done = static_cast<int64_t>(entry.sequence->done);
   int64_t whole = (done + most) / prefixes->unit() * prefixes->unit() - done;
-  return whole > 0 ? whole : most;
+  return whole > 0 || !first ? std::max<int64_t>(whole, 0) : most;
 }
 
 std::vector<Scheduler::Entry> Scheduler::choose() const {
@@ -172,6 +174,7 @@ std::vector<Scheduler::Entry> Scheduler::choose() const {
   int64_t budget = std::max<int64_t>(
       options.chunk - static_cast<int64_t>(entries.size()), 1);
   int64_t rows = options.maxLogitRows - static_cast<int64_t>(entries.size());
+  bool first = true;
   for (size_t i = 0; i < backlog.size() && budget > 0; ++i) {
     Entry entry = backlog[i];
     int64_t share = budget;
@@ -179,7 +182,7 @@ std::vector<Scheduler::Entry> Scheduler::choose() const {
       auto rest = static_cast<int64_t>(backlog.size() - i);
       share = (budget + rest - 1) / rest;
     }
-    int64_t limit = chunkOf(entry, share);
+    int64_t limit = chunkOf(entry, share, first);
     const Token *tokens = entry.sequence->tokens.data() + entry.sequence->done;
     int64_t count = 0;
     while (count < limit && rows >= tokens[count].wantsLogits)
@@ -188,6 +191,7 @@ std::vector<Scheduler::Entry> Scheduler::choose() const {
       continue;
     entry.count = static_cast<size_t>(count);
     budget -= count;
+    first = false;
     entries.push_back(entry);
   }
   std::vector<Entry> ordered;

@@ -65,8 +65,9 @@ public:
   Scheduler &operator=(const Scheduler &) = delete;
   ~Scheduler();
 
-  /// A new empty sequence. Resource when there are maxKept.
-  Expected<SequenceId> add();
+  /// A new empty sequence, which will have `most` tokens at most (0: the
+  /// context). Resource when there are maxKept.
+  Expected<SequenceId> add(int64_t most = 0);
   /// A sequence that continues from where `parent` is, and is scheduled beside
   /// it; `parent` must have no waiting tokens. Pages are shared until written.
   Expected<SequenceId> fork(SequenceId parent);
@@ -133,6 +134,7 @@ private:
     SequenceId id;
     /// What the order goes by: the id, but a fork has its parent's.
     SequenceId arrival;
+    int64_t most;
     std::vector<Token> tokens;
     /// Tokens that are in the cache; 0 unless resident.
     size_t done = 0;
@@ -176,7 +178,7 @@ private:
 
   void updateActive(Sequence &sequence, bool before);
   size_t runLength(const Sequence &sequence) const;
-  int64_t chunkOf(const Entry &entry, int64_t most) const;
+  int64_t chunkOf(const Entry &entry, int64_t most, bool first) const;
   std::vector<Entry> choose() const;
   bool reserve(std::span<const Entry> entries);
   void fill(std::span<const Entry> entries, Step &step);

@@ -153,7 +153,10 @@ Status Engine::begin(Active &active) {
       return Status::invalidInput("the sequence is being continued already");
     active.sequence = *request.sequence;
   } else if (computes) {
-    LLM_ASSIGN_OR_RETURN(active.sequence, session.add());
+    // The last token is not fed back.
+    LLM_ASSIGN_OR_RETURN(
+        active.sequence,
+        session.add(active.result.promptTokens + active.maxTokens - 1));
   } else {
     return Status::success();
   }

@@ -101,9 +101,10 @@ public:
   std::string_view device() const { return executor->target(); }
   const MemoryUse &memory() const { return sizes.use; }
 
-  /// A new sequence. It waits where maxSequences are resident, and may lose its
-  /// place for a while: see Scheduler.
-  Expected<SequenceId> add() { return scheduler->add(); }
+  /// A new sequence, of `most` tokens at most (0: the context). It waits where
+  /// maxSequences are resident, and may lose its place for a while: see
+  /// Scheduler.
+  Expected<SequenceId> add(int64_t most = 0) { return scheduler->add(most); }
   Expected<SequenceId> fork(SequenceId parent) {
     return scheduler->fork(parent);
   }

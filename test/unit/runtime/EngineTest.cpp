@@ -36,6 +36,7 @@ protected:
                              const GenerationResult &result) {
       EXPECT_TRUE(results.emplace(Key{id, result.choice}, result).second)
           << "request " << id << " finished twice";
+      finished.push_back(id);
       if (onFinish)
         onFinish(id);
     };
@@ -81,6 +82,7 @@ protected:
   std::unique_ptr<Session> session;
   std::unique_ptr<Engine> engine;
   std::map<Key, GenerationResult> results;
+  std::vector<Engine::RequestId> finished;
   std::function<void(Engine::RequestId)> onFinish;
 };
 
@@ -123,6 +125,30 @@ TEST_F(Engines, RequestsJoinAndLeaveBetweenSteps) {
   EXPECT_EQ(result(second).tokens, toyGenerate({4, 5}, 3, 101));
   EXPECT_EQ(result(third).tokens, toyGenerate({6}, 3, 101));
   EXPECT_EQ(session->numResident(), 0);
+}
+
+// What cannot be needed is not asked for: a cache of exactly the requests'
+// lengths has room for all of them.
+TEST_F(Engines, AllFitWhereTheirLengthsDo) {
+  for (uint32_t pageSize : {4u, 16u, 0u}) {
+    engine.reset();
+    results.clear();
+    SessionOptions options;
+    options.maxSequences = 8;
+    options.lengths.assign(8, 40);
+    options.context = 40;
+    open(options, pageSize);
+    for (int i = 0; i < 8; ++i)
+      submit(prompt(i, 21), 20);
+    ASSERT_TRUE(engine->step());
+    EXPECT_EQ(session->numResident(), 8) << pageSize;
+    drain();
+    for (int i = 0; i < 8; ++i) {
+      const GenerationResult &answer = result(static_cast<uint64_t>(i));
+      EXPECT_EQ(answer.tokens, toyGenerate(prompt(i, 21), 20, 101));
+      EXPECT_EQ(answer.preemptions, 0);
+    }
+  }
 }
 
 TEST_F(Engines, CallbacksSubmitAndCancel) {
@@ -260,6 +286,29 @@ TEST_F(Engines, JoinsAtTheEndOfAPage) {
   // 8 of 10 tokens were left for it, as pages have 4.
   EXPECT_EQ(result(1).cachedTokens, 60 - 8);
   EXPECT_EQ(result(1).tokens, toyGenerate(prompt(1, 61), 3, 101));
+  // The rest is less than a page: it waits for the next step.
+  engine.reset();
+  results.clear();
+  options.chunk = 63;
+  open(options);
+  submit(prompt(1, 60), 3);
+  submit(prompt(1, 61), 3);
+  drain();
+  EXPECT_EQ(result(1).cachedTokens, 60);
+}
+
+// A chunk smaller than a page, full of sequences that generate.
+TEST_F(Engines, PromptsGoOnBesideAnswers) {
+  SessionOptions options = sized(3, 400, true);
+  options.chunk = 2;
+  open(options, 16);
+  for (int i = 0; i < 2; ++i)
+    submit(prompt(i, 1), 90);
+  Engine::RequestId late = submit(prompt(7, 40), 3);
+  drain();
+  EXPECT_EQ(result(late).tokens, toyGenerate(prompt(7, 40), 3, 101));
+  // It was done before them.
+  EXPECT_EQ(finished.front(), late);
 }
 
 TEST_F(Engines, DoesNotReuseUnasked) {
