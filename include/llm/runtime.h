@@ -270,6 +270,32 @@ LLM_API llm_code llm_score(llm_session *session, const int32_t *tokens,
                                             size_t vocabulary),
                            void *context, double *nll);
 
+typedef struct llm_rows {
+  const char *name; ///< of kv.supply or kv.observe; valid during the callback
+  size_t first;     ///< position of the token that the first row belongs to
+  size_t rows;
+  size_t width;
+} llm_rows;
+
+typedef struct llm_probe_callbacks {
+  void *context; ///< handed to both
+  /// Fills `data` [rows][width] before each step, for each kv.supply of the
+  /// program. May be null where it has none. Not 0: end the call.
+  int (*on_supply)(void *context, const llm_rows *rows, float *data);
+  /// Reads `data` [rows][width] after each step, for each kv.observe. May be
+  /// null. Not 0: end the call.
+  int (*on_observe)(void *context, const llm_rows *rows, const float *data);
+} llm_probe_callbacks;
+
+/// Runs `tokens` as one sequence through a program that hands rows out and, if
+/// it is a part of a decoder, takes rows in, in steps of at most the session's
+/// `chunk` tokens. Rows of logits, where something observes them, are those of
+/// all tokens; the session then needs as many `max_logit_rows` as `chunk`. A
+/// call that a callback ended is LLM_INVALID_INPUT.
+LLM_API llm_code llm_probe(llm_session *session, const int32_t *tokens,
+                           size_t count, enum llm_role role,
+                           const llm_probe_callbacks *callbacks);
+
 //===----------------------------------------------------------------------===//
 // The generic path
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,8 @@
 #include "lib/Target/CPU/CompileModule.h"
 #include "lib/Target/CUDA/EmulatorLowering.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -57,8 +59,23 @@ static FailureOr<CodeObject> compileEmulated(ModuleOp module,
                     target->features, std::move(*bytes)};
 }
 
+/// Names what a shared object is compiled from.
+static std::string cacheKey(ModuleOp code, const CPUTarget &target,
+                            ArrayRef<TableEntry> entries) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  code.print(os, OpPrintingFlags().useLocalScope());
+  os << target.name << llvm::join(target.features, ",");
+  for (const TableEntry &entry : entries)
+    os << " " << entry.function << static_cast<int>(entry.kind);
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::ArrayRef<uint8_t>(
+      reinterpret_cast<const uint8_t *>(text.data()), text.size()));
+  return llvm::utohexstr(hash.high64) + "." + llvm::utohexstr(hash.low64);
+}
+
 FailureOr<std::vector<CodeObject>>
-compileCodeObjects(ModuleOp module, ArrayRef<std::string> mcpus) {
+compileCodeObjects(ModuleOp module, ArrayRef<std::string> mcpus,
+                   CodeCache *cache) {
   std::vector<CodeObject> objects;
   auto narrowest = [&](ModuleOp code) -> FailureOr<CPUTarget> {
     std::string error;
@@ -76,12 +93,21 @@ compileCodeObjects(ModuleOp module, ArrayRef<std::string> mcpus) {
         code->hasAttr(kCPUTargetAttr) ? CPUTarget::of(code) : narrowest(code);
     if (failed(target))
       return failure();
+    std::string key = cache ? cacheKey(code, *target, entries) : "";
+    if (cache)
+      if (auto it = cache->find(key); it != cache->end()) {
+        objects.push_back({code.getSymName()->str(), "cpu", target->name,
+                           target->features, it->second});
+        continue;
+      }
     // Code generation rewrites its input, which later stages still print.
     OwningOpRef<ModuleOp> copy = cast<ModuleOp>(code->clone());
     FailureOr<llvm::SmallVector<char, 0>> bytes =
         compileToSharedObject(*copy, *target, entries);
     if (failed(bytes))
       return failure();
+    if (cache)
+      cache->try_emplace(key, *bytes);
     objects.push_back({code.getSymName()->str(), "cpu", target->name,
                        target->features, std::move(*bytes)});
   }

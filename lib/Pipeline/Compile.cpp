@@ -18,12 +18,14 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "passes/Compress/CalibrationText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <chrono>
 #include <cstdio>
+#include <tuple>
 
 using namespace mlir;
 
@@ -113,7 +115,7 @@ public:
   explicit PassRecorder(ArtifactInputs &inputs) : inputs(inputs) {}
 
   void runBeforePass(Pass *pass, Operation *op) override {
-    if (auto module = dyn_cast<ModuleOp>(op); module && isRecorded(pass)) {
+    if (auto module = dyn_cast<ModuleOp>(op); module && isRecorded(pass, op)) {
       before = storedBytes(module);
       start = Clock::now();
     }
@@ -121,7 +123,7 @@ public:
 
   void runAfterPass(Pass *pass, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
-    if (!module || !isRecorded(pass))
+    if (!module || !isRecorded(pass, op))
       return;
     inputs.passSeconds.push_back(
         std::chrono::duration<double>(Clock::now() - start).count());
@@ -143,9 +145,10 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  /// Our passes, and those of plugins: all but what tidies up between them.
-  static bool isRecorded(Pass *pass) {
-    return !pass->getArgument().empty() &&
+  /// Our passes, and those of plugins: all but what tidies up between them, and
+  /// what a pass runs on a part of the module.
+  static bool isRecorded(Pass *pass, Operation *op) {
+    return !op->getParentOp() && !pass->getArgument().empty() &&
            !llvm::is_contained({"canonicalize", "cse", "symbol-dce"},
                                pass->getArgument());
   }
@@ -186,6 +189,48 @@ static LogicalResult runPipeline(ModuleOp module, StringRef pipeline,
   return pm.run(module);
 }
 
+/// Where passes that calibrate keep what they have done.
+static std::string calibrationState(const CompileOptions &options) {
+  return options.output + ".calibration";
+}
+
+void removeCalibrationState(const CompileOptions &options) {
+  std::string directory = calibrationState(options);
+  // Only what is ours: somebody may have a directory of that name.
+  for (const std::string &each : {directory + "/layers", directory}) {
+    std::error_code error;
+    for (llvm::sys::fs::directory_iterator it(each, error), end;
+         !error && it != end; it.increment(error)) {
+      StringRef name = llvm::sys::path::filename(it->path());
+      if (name.ends_with(".safetensors") || name.starts_with("layer.") ||
+          name.starts_with("hidden.") || name == "statistics" ||
+          name == "state")
+        std::ignore = llvm::sys::fs::remove(it->path());
+    }
+    std::ignore = llvm::sys::fs::remove(each);
+  }
+}
+
+/// Tells the passes of the module, or no more, what to calibrate on.
+static void setCalibration(ModuleOp module, const CompileOptions &options,
+                           bool on) {
+  if (!on) {
+    module->removeAttr(mlir::llm::kCalibrationAttr);
+    module->removeAttr(mlir::llm::kCalibrationStateAttr);
+    return;
+  }
+  Builder b(module.getContext());
+  module->setAttr(mlir::llm::kCalibrationStateAttr,
+                  b.getStringAttr(calibrationState(options)));
+  if (options.calibration.empty())
+    return;
+  module->setAttr(
+      mlir::llm::kCalibrationAttr,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("text", b.getStringAttr(options.calibration)),
+           b.getNamedAttr("tokenizer", b.getStringAttr(options.tokenizer))}));
+}
+
 static std::string printModule(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -200,9 +245,7 @@ static LogicalResult cannotWrite(Location loc, StringRef path,
                         << "': " << toString(std::move(error));
 }
 
-/// The model that the module was imported from, beside which its tokenizer
-/// lies; the input itself where the module does not say.
-static std::string modelPath(ModuleOp module, StringRef input) {
+std::string modelPath(ModuleOp module, StringRef input) {
   auto source = module->getAttrOfType<DictionaryAttr>(mlir::llm::kSourceAttr);
   auto path = source ? source.getAs<StringAttr>("path") : StringAttr();
   return path ? path.str() : input.str();
@@ -280,6 +323,29 @@ static LogicalResult runRaise(OwningOpRef<ModuleOp> &module,
                      &inputs);
 }
 
+LogicalResult compileToRun(ModuleOp module, StringRef path, CodeCache &cache) {
+  CompileOptions options;
+  options.output = path.str();
+  // Without the contracts of stages: a part does not keep them.
+  std::string pipeline =
+      "llm-page-kv-cache{page-size=" + std::to_string(options.pageSize) + "}";
+  for (Stage stage : {Stage::Dispatch, Stage::Kernels, Stage::Schedule})
+    pipeline += "," + stagePipeline(stage, options, /*decoder=*/true);
+  if (failed(runPipeline(module, pipeline, options, nullptr)))
+    return failure();
+  ArtifactInputs inputs;
+  FailureOr<std::vector<CodeObject>> code =
+      compileCodeObjects(module, options.mcpus, &cache);
+  if (failed(code))
+    return failure();
+  inputs.code = std::move(*code);
+  llvm::Expected<std::unique_ptr<Output>> output =
+      Output::open(path, Output::Kind::Artifact);
+  if (!output)
+    return cannotWrite(module.getLoc(), path, output.takeError());
+  return writeArtifact(module, inputs, **output);
+}
+
 bool Reproducer::write(StringRef path) const {
   if (module.empty())
     return false;
@@ -348,10 +414,13 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       llvm::raw_string_ostream os(reproducer->module);
       module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
     }
+    bool calibrates = custom || stage == Stage::Compress;
+    setCalibration(*module, options, calibrates);
     if (stage == Stage::Raise && !custom
             ? failed(runRaise(module, options, inputs))
             : failed(runPipeline(*module, pipeline, options, &inputs)))
       return failure();
+    setCalibration(*module, options, false);
     // The function that carries it is gone once the graph is lowered.
     if (inputs.notDecoderReason.empty())
       inputs.notDecoderReason = notDecoderReason(*module);

@@ -12,6 +12,7 @@
 #include "lib/Pipeline/Recipes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <optional>
 #include <string>
@@ -54,6 +55,10 @@ struct CompileOptions {
   /// Where passes put weights on the way to an artifact; the caller removes it.
   /// Beside a module that is written, its own directory is used, which stays.
   std::string scratch;
+  /// A text in UTF-8 for passes that calibrate; none where empty. What they
+  /// have done lies in a directory until the artifact is there, so that a
+  /// compilation that was killed goes on.
+  std::string calibration;
   /// Runs instead of the stages between import and artifact.
   std::optional<std::string> passPipeline;
   /// A tokenizer file or directory; searched beside the model where empty.
@@ -77,6 +82,10 @@ struct CompileReport {
   double seconds = 0;
 };
 
+/// Removes what passes that calibrated have kept for a compilation that goes
+/// on; nobody needs it once the artifact is there.
+void removeCalibrationState(const CompileOptions &options);
+
 /// The passes of a stage as a textual pipeline on builtin.module, for a module
 /// that is a decoder or not.
 std::string stagePipeline(Stage stage, const CompileOptions &options,
@@ -99,12 +108,26 @@ mlir::FailureOr<CompileReport> compile(const CompileOptions &options,
                                        mlir::MLIRContext &context,
                                        Reproducer *reproducer = nullptr);
 
+/// Shared objects by a hash of what they were compiled from.
+using CodeCache = llvm::StringMap<llvm::SmallVector<char, 0>>;
+
 /// Compiles the code modules of a lowered module, in their order. One that does
 /// not name its processor, the generic path's, is for all `mcpus`: for the
-/// narrowest of them.
+/// narrowest of them. CPU code that `cache` has is taken from there.
 mlir::FailureOr<std::vector<CodeObject>>
 compileCodeObjects(mlir::ModuleOp module,
-                   llvm::ArrayRef<std::string> mcpus = {"native"});
+                   llvm::ArrayRef<std::string> mcpus = {"native"},
+                   CodeCache *cache = nullptr);
+
+/// Compiles a raised decoder, or a part of one, that is not to be kept: for
+/// this machine's processor, from the decode stage on, to an artifact at
+/// `path`. Changes `module`.
+mlir::LogicalResult compileToRun(mlir::ModuleOp module, llvm::StringRef path,
+                                 CodeCache &cache);
+
+/// The model that the module was imported from, beside which its tokenizer
+/// lies; `input` where the module does not say.
+std::string modelPath(mlir::ModuleOp module, llvm::StringRef input);
 
 /// Registers `llm-import-pipeline` (the import and raise stages) and
 /// `llm-cpu-pipeline` (from a raised decoder to one that can be sealed for the

@@ -110,26 +110,27 @@ llvm::Expected<Recipe> parseQuantize(StringRef text) {
   text.split(parts, ',');
   auto isWord = [](StringRef word) {
     return !word.empty() && llvm::all_of(word, [](char c) {
-      return llvm::isAlnum(c) || c == '-';
+      return llvm::isAlnum(c) || c == '-' || c == '.';
     });
   };
   std::string options = ("method=" + parts.front()).str();
   bool ok = isWord(parts.front());
   for (StringRef part : llvm::drop_begin(parts)) {
     auto [key, value] = part.split('=');
-    ok =
-        ok && isWord(value) &&
-        llvm::is_contained(
-            {"bits", "group-size", "factor-group", "symmetric", "search"}, key);
+    ok = ok && isWord(value) &&
+         llvm::is_contained({"bits", "group-size", "factor-group", "symmetric",
+                             "search", "damping", "act-order"},
+                            key);
     options += (" " + part).str();
   }
   if (!ok)
     return llvm::createStringError(
         "'" + text +
         "' is not METHOD[,bits=N,group-size=N|row,factor-group=N,"
-        "symmetric=BOOL,search=N]");
+        "symmetric=BOOL,search=N,damping=X,act-order=BOOL]");
+  std::string calibrate = parts.front() == "gptq" ? "llm-calibrate," : "";
   return Recipe{("quantize=" + text).str(),
-                "llm-quantize-weights{" + options + "}", ""};
+                calibrate + "llm-quantize-weights{" + options + "}", ""};
 }
 
 } // namespace llm

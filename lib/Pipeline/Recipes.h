@@ -42,8 +42,9 @@ bool isRecipe(llvm::StringRef nameOrFile);
 mlir::FailureOr<Recipe> loadRecipe(llvm::StringRef nameOrFile,
                                    mlir::MLIRContext *context);
 
-/// METHOD[,bits=N,group-size=N|row,factor-group=N,symmetric=BOOL,search=N], as
-/// a recipe.
+/// METHOD[,bits=N,group-size=N|row,factor-group=N,symmetric=BOOL,search=N,
+/// damping=X,act-order=BOOL], as a recipe; one of a method that looks at data
+/// calibrates first.
 llvm::Expected<Recipe> parseQuantize(llvm::StringRef text);
 
 } // namespace llm

@@ -13,23 +13,61 @@ using namespace mlir;
 
 namespace llm {
 
-LogicalResult sealTokenizer(ModuleOp module, StringRef modelPath,
-                            StringRef tokenizer, ArtifactInputs &inputs) {
-  auto report = [&](const runtime::Status &status) {
-    return emitError(module.getLoc()) << "tokenizer: " << status.message();
-  };
-  std::optional<runtime::TokenizerSource> source;
+static InFlightDiagnostic report(ModuleOp module,
+                                 const runtime::Status &status) {
+  return emitError(module.getLoc()) << "tokenizer: " << status.message();
+}
+
+/// The tokenizer at `tokenizer`, or the model's; none where it has none.
+static FailureOr<std::optional<runtime::TokenizerSource>>
+readSource(ModuleOp module, StringRef modelPath, StringRef tokenizer) {
   if (!tokenizer.empty()) {
     auto read = runtime::readTokenizer(tokenizer.str(), modelPath.str());
     if (!read)
-      return report(read.status());
-    source = std::move(*read);
-  } else {
-    auto found = runtime::findTokenizer(modelPath.str());
-    if (!found)
-      return report(found.status());
-    source = std::move(*found);
+      return report(module, read.status());
+    return std::optional(std::move(*read));
   }
+  auto found = runtime::findTokenizer(modelPath.str());
+  if (!found)
+    return report(module, found.status());
+  return std::move(*found);
+}
+
+FailureOr<EncodedText> encodeText(ModuleOp module, StringRef modelPath,
+                                  StringRef tokenizer, StringRef text) {
+  auto source = readSource(module, modelPath, tokenizer);
+  if (failed(source))
+    return failure();
+  if (!*source)
+    return emitError(module.getLoc())
+           << "the model has no tokenizer beside or above it to read a text "
+              "with";
+  auto sealed = runtime::sealTokenizer(**source);
+  if (!sealed)
+    return report(module, sealed.status());
+  auto loaded = runtime::loadSealedTokenizer(*sealed);
+  if (!loaded)
+    return report(module, loaded.status());
+  const runtime::Tokenizer &model = **loaded;
+  auto ids = model.encode(std::string_view(text.data(), text.size()),
+                          {.addSpecial = false, .parseSpecial = false});
+  if (!ids)
+    return report(module, ids.status());
+  EncodedText result{std::move(*ids), std::nullopt};
+  if (model.addsBos())
+    result.lead = model.bosId();
+  return result;
+}
+
+LogicalResult sealTokenizer(ModuleOp module, StringRef modelPath,
+                            StringRef tokenizer, ArtifactInputs &inputs) {
+  auto report = [&](const runtime::Status &status) {
+    return llm::report(module, status);
+  };
+  auto found = readSource(module, modelPath, tokenizer);
+  if (failed(found))
+    return failure();
+  std::optional<runtime::TokenizerSource> source = std::move(*found);
   if (!source)
     return success();
   auto sealed = runtime::sealTokenizer(*source);

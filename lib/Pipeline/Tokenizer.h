@@ -8,6 +8,7 @@
 #define LLM_LIB_PIPELINE_TOKENIZER_H
 
 #include "lib/Artifact/Artifact.h"
+#include "lib/Execution/ModuleRunner.h"
 
 namespace llm {
 
@@ -19,6 +20,13 @@ mlir::LogicalResult sealTokenizer(mlir::ModuleOp module,
                                   llvm::StringRef modelPath,
                                   llvm::StringRef tokenizer,
                                   ArtifactInputs &inputs);
+
+/// The ids of `text` by the same tokenizer; special tokens that it spells stay
+/// text. A model without one is an error here.
+mlir::FailureOr<EncodedText> encodeText(mlir::ModuleOp module,
+                                        llvm::StringRef modelPath,
+                                        llvm::StringRef tokenizer,
+                                        llvm::StringRef text);
 
 } // namespace llm
 

@@ -112,8 +112,13 @@ Safetensors::open(StringRef path,
     return bad() << "its header is no object", failure();
   for (const auto &[key, value] : *entries) {
     StringRef name = key;
-    if (name == "__metadata__")
+    if (name == "__metadata__") {
+      if (const llvm::json::Object *object = value.getAsObject())
+        for (const auto &[entry, text] : *object)
+          if (auto string = text.getAsString())
+            result.entries[entry] = string->str();
       continue;
+    }
     std::optional<Tensor> tensor =
         readTensor(value, bytes.drop_front(8 + length));
     if (!tensor) {

@@ -33,9 +33,15 @@ public:
   /// Null where there is none of that name.
   const Tensor *find(llvm::StringRef name) const;
   llvm::StringRef path() const { return file; }
+  /// An entry of the file's metadata; "" where there is none.
+  llvm::StringRef metadata(llvm::StringRef name) const {
+    auto it = entries.find(name);
+    return it == entries.end() ? llvm::StringRef() : it->second;
+  }
 
 private:
   std::string file;
+  llvm::StringMap<std::string> entries;
   std::shared_ptr<MappedFile> mapped;
   llvm::StringMap<Tensor> tensors;
 };

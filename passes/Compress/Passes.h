@@ -7,6 +7,7 @@
 #ifndef LLM_PASSES_COMPRESS_PASSES_H
 #define LLM_PASSES_COMPRESS_PASSES_H
 
+#include "dialects/KV/IR/KVDialect.h"
 #include "dialects/LLM/IR/LLMDialect.h"
 #include "mlir/Pass/Pass.h"
 

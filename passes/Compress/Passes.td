@@ -24,6 +24,66 @@ class SelectionOptions {
 }
 def Selection : SelectionOptions;
 
+class CalibrationTextOptions {
+  list<Option> options = [
+    Option<"text", "text", "std::string", "\"\"",
+           "A text in UTF-8; where neither it nor tokens is given, what llm-compile was given">,
+    Option<"tokens", "tokens", "std::string", "\"\"",
+           "Token ids in its place, one sequence per line">,
+    Option<"tokenizer", "tokenizer", "std::string", "\"\"",
+           "The text's tokenizer; else the one beside or above the model">,
+    Option<"numSamples", "samples", "int64_t", "128", "Sequences at most">,
+    Option<"context", "context", "int64_t", "512", "Tokens of a sequence at most">
+  ];
+}
+def CalibrationText : CalibrationTextOptions;
+
+def CalibratePass : Pass<"llm-calibrate", "::mlir::ModuleOp"> {
+  let summary = "Gather statistics about products' inputs on a text";
+  let description = [{
+    Runs the decoder on the samples of a text and writes, for every dense float
+    weight NAME that `llm.linear` reads, f32 tensors about the inputs x that it is
+    multiplied with to a safetensors file:
+
+    | kind | tensors |
+    |---|---|
+    | gram | NAME.gram [inputs, inputs], the mean of x xᵀ |
+    | norms | NAME.abs_mean, NAME.square_mean [inputs], the means of \|x\| and x² |
+    | ranges | NAME.min, NAME.max [inputs] |
+
+    Products that share an input share the work. Samples are disjoint windows of
+    `context` tokens, evenly out of the text. A part of as many layers as `memory`
+    holds the sums of is compiled, run by the runtime on all samples, and forgotten;
+    hidden states wait in a file for the next part. All this lies in
+    STATISTICS.partial until the end, so that a run that was killed goes on with the
+    part it was at; the result is the same. Statistics that are there already, of the
+    same weights, samples and options, are left.
+
+    The module names the file in `llm.statistics`, where `--llm-quantize-weights`
+    finds it. It is otherwise unchanged:
+
+    ```
+    llm-opt model --llm-import-pipeline \
+      --llm-calibrate="text=text.txt statistics=model.statistics" \
+      --llm-quantize-weights="method=gptq" -o quantized.mlir
+    ```
+    ```mlir
+    // after
+    module attributes {llm.statistics = "model.statistics", ...}
+    ```
+  }];
+  let options = CalibrationText.options # [
+    Option<"statistics", "statistics", "std::string", "\"\"",
+           "The file to write; llm-compile has a place for it">,
+    Option<"kinds", "kinds", "std::string", "\"gram\"",
+           "Of gram, norms and ranges those to gather, separated by |">,
+    Option<"memory", "memory", "int64_t", "256",
+           "MiB of sums that are kept at once; a layer's are at least">
+  ] # Selection.options;
+  let dependentDialects = ["::mlir::kv::KVDialect", "::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"numInputs", "inputs", "Inputs observed">];
+}
+
 def CastWeightsPass : Pass<"llm-cast-weights", "::mlir::ModuleOp"> {
   let summary = "Store dense weights of products and embeddings in 16 bits";
   let description = [{
@@ -46,6 +106,39 @@ def CastWeightsPass : Pass<"llm-cast-weights", "::mlir::ModuleOp"> {
     Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">
   ] # Selection.options;
   let statistics = [Statistic<"numCast", "cast", "Weights cast">];
+}
+
+def CompressLayersPass : Pass<"llm-compress-layers", "::mlir::ModuleOp"> {
+  let summary = "Compress one layer after the other, each on what those before it give";
+  let description = [{
+    Walks the layers of the decoder. For each it gathers statistics (`kinds`, as
+    `--llm-calibrate` does) from the hidden states that the layers before it, already
+    compressed, give on the samples; runs `pipeline` on a module that holds the layer
+    and its weights and names these statistics; puts what has become of the layer in
+    its place; and runs it once more, to have the hidden states for the next. What a
+    layer loses so is seen, and made up for as far as it can be, by those behind it.
+
+    `state` is a directory for hidden states and finished layers. A run that was
+    killed goes on with the layer it was at, and the result is the same; after the
+    last layer the finished ones stay there, because the module may name weights in
+    it.
+
+    ```
+    llm-opt model --llm-import-pipeline \
+      --llm-compress-layers="text=text.txt state=model.layers
+        pipeline=llm-quantize-weights{method=gptq}" -o quantized.mlir
+    ```
+  }];
+  let options = [
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
+           "Passes for a module with one layer">,
+    Option<"stateDirectory", "state", "std::string", "\"\"",
+           "A directory; llm-compile has a place for it">,
+    Option<"kinds", "kinds", "std::string", "\"gram\"",
+           "Of gram, norms and ranges those to gather, separated by |">
+  ] # CalibrationText.options;
+  let dependentDialects = ["::mlir::kv::KVDialect", "::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"numLayers", "layers", "Layers compressed">];
 }
 
 def QuantizeActivationsPass : Pass<"llm-quantize-activations", "::mlir::ModuleOp"> {
@@ -89,7 +182,7 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     changes the inputs that have no code yet so that the product loses least on
     the inputs that calibration saw. It reads their Gram matrices from
     `statistics`, a safetensors file with the mean of x xᵀ, f32 or f64 [inputs,
-    inputs], as NAME.gram for the weight NAME. Inputs that were always zero get the
+    inputs], as NAME.gram for the weight NAME (`--llm-calibrate` writes such). Inputs that were always zero get the
     value zero.
     - symmetric: the element of largest magnitude becomes -2^(bits-1), so that no
       code is unused; the scale takes the sign that this needs.
@@ -135,7 +228,7 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "::mlir::ModuleOp"> {
     Option<"search", "search", "unsigned", "0",
            "Scales to try on either side of the plain one">,
     Option<"statistics", "statistics", "std::string", "\"\"",
-           "gptq: a safetensors file about the inputs">,
+           "gptq: a safetensors file about the inputs; else the module's llm.statistics">,
     Option<"damping", "damping", "double", "0.01",
            "gptq: of the mean square of the inputs, added to each">,
     Option<"actOrder", "act-order", "bool", "true",

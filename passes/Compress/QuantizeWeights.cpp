@@ -9,6 +9,7 @@
 #include "passes/Compress/InputStatistics.h"
 #include "passes/Compress/Passes.h"
 #include "passes/Compress/QuantizationMethod.h"
+#include "passes/Compress/StatisticsWriter.h"
 #include "passes/Compress/Weights.h"
 
 namespace mlir::llm {
@@ -36,6 +37,11 @@ private:
   LogicalResult checkFactors();
   FailureOr<int64_t> groupSizeOf(WeightOp weight, int64_t columns);
   LogicalResult quantize(const WeightUses &uses);
+  /// What the option or the module names; empty where neither does.
+  std::string statisticsFile() {
+    auto file = getOperation()->getAttrOfType<StringAttr>(kStatisticsAttr);
+    return statistics.empty() && file ? file.str() : statistics.getValue();
+  }
 
   const QuantizationMethod *chosen = nullptr;
   std::optional<InputStatistics> inputs;
@@ -72,9 +78,10 @@ LogicalResult QuantizeWeights::parseOptions() {
     return emit() << "search looks for symmetric scales only";
   if (!(damping >= 0 && damping <= 1))
     return emit() << "damping is a share of the mean square, from 0 to 1";
-  if (chosen->needsGram && statistics.empty())
+  if (chosen->needsGram && statisticsFile().empty())
     return emit() << "method " << method.getValue()
-                  << " needs statistics=FILE, the Gram matrices of the inputs";
+                  << " needs statistics=FILE, the Gram matrices of the inputs, "
+                     "or --llm-calibrate before it";
   if (factorGroup && failed(checkFactors()))
     return failure();
   if (groupSize == "row")
@@ -231,7 +238,7 @@ void QuantizeWeights::runOnOperation() {
     return signalPassFailure();
   if (chosen->needsGram) {
     FailureOr<InputStatistics> opened =
-        InputStatistics::open(statistics, [&] { return emit(); });
+        InputStatistics::open(statisticsFile(), [&] { return emit(); });
     if (failed(opened))
       return signalPassFailure();
     inputs = std::move(*opened);

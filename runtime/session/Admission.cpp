@@ -101,6 +101,8 @@ Expected<Session::Sizes> Session::sizesFor(const SessionOptions &options,
   }
   use.activations += StepArrays::bytes(capacity);
   use.activations += static_cast<uint64_t>(slots * tokenBytes);
+  LLM_ASSIGN_OR_RETURN(uint64_t sideBytes, sides.bytes(largest));
+  use.activations += sideBytes;
   LLM_ASSIGN_OR_RETURN(int64_t unit, Cache::unitOf(m, contextLength));
   if (options.prefixCache)
     use.activations +=
@@ -112,8 +114,9 @@ Expected<Session::Sizes> Session::sizesFor(const SessionOptions &options,
   // The sampler's copy of a row is counted by the certificate, ours is exact.
   uint64_t row = (m.vocabulary_size() + static_cast<uint64_t>(logitBlocks())) *
                  sizeof(float);
-  use.logits = static_cast<uint64_t>(capacity.logitRows) *
-               std::max(row, certificate.bytes_per_vocabulary_row());
+  if (hasLogits)
+    use.logits = static_cast<uint64_t>(capacity.logitRows) *
+                 std::max(row, certificate.bytes_per_vocabulary_row());
   use.fixed = certificate.fixed_bytes() + options.held;
   return result;
 }

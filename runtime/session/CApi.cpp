@@ -363,6 +363,58 @@ llm_code llm_score(llm_session *session, const int32_t *tokens, size_t count,
   });
 }
 
+/// Runs one sequence and hands the rows beside its steps to the callbacks.
+static Status probe(Session &session, std::span<const int32_t> tokens,
+                    llm_role role, const llm_probe_callbacks &callbacks) {
+  // All side rows of a step are of its tokens, which are consecutive.
+  size_t first = 0, count = 0;
+  auto describe = [&](const SideBuffer &buffer, int64_t rows) {
+    count = static_cast<size_t>(rows);
+    return llm_rows{buffer.name.c_str(), first, static_cast<size_t>(rows),
+                    static_cast<size_t>(buffer.width)};
+  };
+  auto ended = [](int code) {
+    return code == 0 ? Status::success()
+                     : Status::invalidInput("the callback ended the probe");
+  };
+  SideCallbacks sides;
+  if (callbacks.on_supply)
+    sides.supply = [&](const SideBuffer &buffer, int64_t rows, float *data) {
+      llm_rows description = describe(buffer, rows);
+      return ended(callbacks.on_supply(callbacks.context, &description, data));
+    };
+  if (callbacks.on_observe)
+    sides.observe = [&](const SideBuffer &buffer, int64_t rows,
+                        const float *data) {
+      llm_rows description = describe(buffer, rows);
+      return ended(callbacks.on_observe(callbacks.context, &description, data));
+    };
+  session.setSideCallbacks(std::move(sides));
+  LLM_ASSIGN_OR_RETURN(Session::SequenceId id, session.add());
+  Status status = session.append(
+      id, tokens, role,
+      session.sideRows().needsLogitRows() ? Logits::All : Logits::None);
+  while (status && !session.idle()) {
+    status = session.step(
+        [](auto, auto, const auto &) { return Status::success(); });
+    first += count;
+  }
+  session.remove(id);
+  session.setSideCallbacks({});
+  return status;
+}
+
+llm_code llm_probe(llm_session *session, const int32_t *tokens, size_t count,
+                   enum llm_role role, const llm_probe_callbacks *callbacks) {
+  return guarded([&]() -> Status {
+    LLM_RETURN_IF_ERROR(needFree(session));
+    if (count == 0)
+      return Status::success();
+    return probe(*session->state->session, {tokens, count}, role,
+                 callbacks ? *callbacks : llm_probe_callbacks{});
+  });
+}
+
 llm_code llm_function_load(llm_artifact *artifact, int32_t index,
                            uint64_t memory, llm_function **function) {
   return guarded([&]() -> Status {

@@ -80,7 +80,7 @@ Session::create(std::shared_ptr<const Artifact> artifact,
   });
 }
 
-Status Session::setUp(const SessionOptions &options) {
+Status Session::setUp(SessionOptions options) {
   const artifact::Manifest &m = manifest();
   LLM_RETURN_IF_ERROR(requireDecoder(m));
   auto maxContext = static_cast<int32_t>(m.generation().max_context());
@@ -94,6 +94,9 @@ Status Session::setUp(const SessionOptions &options) {
   numThreads = options.threads ? options.threads : availableThreads();
   LLM_ASSIGN_OR_RETURN(executor, createDevice(name, numThreads));
   LLM_RETURN_IF_ERROR(findProgram());
+  // Tokens do not tell what is fed beside them, and what is not computed is not
+  // observed.
+  options.prefixCache &= sides.buffers().empty();
   LLM_ASSIGN_OR_RETURN(sizes, chooseSizes(options));
 
   CacheShape shape;
@@ -120,6 +123,12 @@ Status Session::findProgram() {
                        decoderProgram(manifest(), executor->target()));
   code = std::make_unique<CodeLoader>(artifact, *executor);
   LLM_ASSIGN_OR_RETURN(program, Program::load(artifact, index, *code));
+  for (const artifact::Buffer &buffer : program->description().buffers())
+    hasLogits |=
+        buffer.lifetime() == artifact::Buffer::IO && buffer.name() == "logits";
+  LLM_ASSIGN_OR_RETURN(sides, SideRows::find(*program));
+  if (!hasLogits && !sides.givesAny())
+    return Status::invalidInput("the decoder program writes no 'logits'");
   return Status::success();
 }
 
@@ -127,15 +136,17 @@ Status Session::bind(const Symbols &largest) {
   LLM_ASSIGN_OR_RETURN(int64_t arenaBytes, program->arenaBytes(largest));
   LLM_ASSIGN_OR_RETURN(arena,
                        Allocation::create(static_cast<uint64_t>(arenaBytes)));
-  LLM_ASSIGN_OR_RETURN(
-      logits, Allocation::create(static_cast<uint64_t>(largest[Symbols::R]) *
-                                 static_cast<uint64_t>(vocabularySize()) *
-                                 sizeof(float)));
-  LLM_ASSIGN_OR_RETURN(
-      maxima,
-      Allocation::create(static_cast<uint64_t>(largest[Symbols::R]) *
-                         static_cast<uint64_t>(logitBlocks()) * sizeof(float)));
-  bool hasLogits = false;
+  if (hasLogits) {
+    auto rows = static_cast<uint64_t>(largest[Symbols::R]);
+    LLM_ASSIGN_OR_RETURN(
+        logits,
+        Allocation::create(rows * static_cast<uint64_t>(vocabularySize()) *
+                           sizeof(float)));
+    LLM_ASSIGN_OR_RETURN(
+        maxima, Allocation::create(rows * static_cast<uint64_t>(logitBlocks()) *
+                                   sizeof(float)));
+  }
+  LLM_RETURN_IF_ERROR(sides.allocate(largest));
   auto lookup = [&](const artifact::Buffer &buffer) -> Expected<BufferRef> {
     if (buffer.lifetime() == artifact::Buffer::STATE) {
       Cache::PlaneRef plane =
@@ -147,11 +158,15 @@ Status Session::bind(const Symbols &largest) {
       if (buffer.element_type() != artifact::F32)
         return Status::unsupported("the program's " + buffer.name() +
                                    " are not f32");
+      if (!hasLogits)
+        return Status::invalidInput("the program has logits_maxima and no "
+                                    "logits");
       hasMaxima |= isMaxima;
-      hasLogits |= !isMaxima;
       Allocation &rows = isMaxima ? maxima : logits;
       return BufferRef{rows.data(), rows.size()};
     }
+    if (std::optional<BufferRef> rows = sides.find(buffer.name()))
+      return *rows;
     if (std::optional<BufferRef> array = arrays->find(buffer.name())) {
       if (buffer.element_type() != artifact::I32)
         return Status::invalidInput("the program's '" + buffer.name() +
@@ -162,8 +177,6 @@ Status Session::bind(const Symbols &largest) {
                                "', which a step does not have");
   };
   LLM_RETURN_IF_ERROR(program->bind({arena.data(), arena.size()}, lookup));
-  if (!hasLogits)
-    return Status::invalidInput("the decoder program writes no 'logits'");
   LLM_RETURN_IF_ERROR(verifyRows("logits", vocabularySize(), largest));
   return verifyRows("logits_maxima", logitBlocks(), largest);
 }
@@ -216,13 +229,15 @@ Status Session::step(const RowCallback &row) {
   }
   if (++steps > stepsBeforeSettling)
     settle();
+  LLM_RETURN_IF_ERROR(sides.supply(next.symbols, sideCallbacks));
   LLM_RETURN_IF_ERROR(executor->run(plan->calls(), times));
   scheduler->commit();
+  LLM_RETURN_IF_ERROR(sides.observe(next.symbols, sideCallbacks));
   const auto *values = reinterpret_cast<const float *>(logits.data());
   const auto *largest = reinterpret_cast<const float *>(maxima.data());
   auto vocabulary = static_cast<size_t>(vocabularySize());
   size_t blocks = hasMaxima ? static_cast<size_t>(logitBlocks()) : 0;
-  for (size_t i = 0; i < next.rows.size(); ++i)
+  for (size_t i = 0; hasLogits && i < next.rows.size(); ++i)
     LLM_RETURN_IF_ERROR(row(next.rows[i].sequence, next.rows[i].position,
                             {{values + i * vocabulary, vocabulary},
                              {largest + i * blocks, blocks}}));

@@ -12,6 +12,7 @@
 #include "runtime/device/Program.h"
 #include "runtime/scheduler/Scheduler.h"
 #include "runtime/session/Sampler.h"
+#include "runtime/session/SideRows.h"
 
 #include <functional>
 #include <memory>
@@ -136,6 +137,14 @@ public:
   /// there have been some. True where some are left.
   bool settle();
 
+  /// The rows that the program takes and gives beside tokens and logits.
+  const SideRows &sideRows() const { return sides; }
+  /// Who supplies and observes them; a program that takes some does not run
+  /// without.
+  void setSideCallbacks(SideCallbacks callbacks) {
+    sideCallbacks = std::move(callbacks);
+  }
+
   /// Time of each dispatch of the last step.
   struct Profile {
     const Plan *plan = nullptr;
@@ -148,7 +157,7 @@ public:
 
 private:
   Session() = default;
-  Status setUp(const SessionOptions &options);
+  Status setUp(SessionOptions options);
   Status findProgram();
   /// What a session of some size consists of.
   struct Sizes {
@@ -172,7 +181,10 @@ private:
   Status verifyRows(std::string_view name, int64_t width,
                     const Symbols &largest) const;
 
+  SideRows sides;
+  SideCallbacks sideCallbacks;
   Allocation arena, logits;
+  bool hasLogits = false;
   bool hasMaxima = false;
   Allocation maxima; ///< of blocks of logits, where the program writes them
   Sizes sizes;

@@ -7,6 +7,7 @@
 #include "lib/Artifact/Output.h"
 #include "lib/Pipeline/Compile.h"
 #include "lib/Pipeline/Diagnostics.h"
+#include "lib/Pipeline/ModuleRunner.h"
 #include "lib/Pipeline/PipelineError.h"
 #include "lib/Pipeline/Recipes.h"
 #include "lib/Pipeline/Register.h"
@@ -39,6 +40,7 @@ constexpr int kInterrupted = 130;
 const char *const kExample = R"(example:
   llm-compile build/models/smollm2 -o smollm2.llmx
   llm-compile model.onnx -o model.llmx --recipe=w8a8
+  llm-compile model.onnx -o model.llmx --recipe=w4a16-gptq --calibration=text.txt
   llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
   llm-compile model.onnx -o raised.mlir --stop-after=raise)";
 
@@ -193,8 +195,12 @@ int main(int argc, char **argv) {
   app.add_option("--quantize", quantize,
                  "in place of a recipe: how to store the weights of products, "
                  "METHOD[,bits=4,group-size=32|row,symmetric=true,search=0]; "
-                 "methods: rtn")
+                 "methods: rtn, gptq (needs --calibration)")
       ->excludes(recipe);
+  app.add_option("--calibration", options.calibration,
+                 "a text that recipes which look at data run the model on; it "
+                 "should be like what the model is for")
+      ->type_name("TEXT");
   app.add_option("--kv", cache,
                  "cache: f32, f16, bf16, int8 or fp8[,page-size=N]; page size "
                  "0 is contiguous; the type is else the recipe's, or f32");
@@ -228,6 +234,11 @@ int main(int argc, char **argv) {
         throw CLI::ValidationError("--quantize",
                                    llvm::toString(parsed.takeError()));
       options.quantize = std::move(*parsed);
+      if (llvm::StringRef(options.quantize->pipeline)
+              .starts_with("llm-calibrate") &&
+          options.calibration.empty())
+        throw CLI::ValidationError(
+            "--quantize", "'" + quantize + "' needs --calibration=TEXT");
     }
     if (!startAt.empty())
       options.startAt = stageOf("--start-at", startAt);
@@ -260,6 +271,7 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
+  llm::registerModuleRunner(registry);
   llm::registerPasses();
   for (const std::string &plugin : plugins)
     if (llvm::Error error = llm::loadPassPlugin(plugin)) {
@@ -297,6 +309,7 @@ int main(int argc, char **argv) {
     return kInputAtFault;
   if (options.stopAfter != llm::Stage::Artifact)
     return 0;
+  llm::removeCalibrationState(options);
   if (!report->decoder)
     std::fprintf(stderr,
                  "note: compiled as a plain graph (llm-run exec), not as a "

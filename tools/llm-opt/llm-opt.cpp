@@ -7,6 +7,7 @@
 #include "lib/Artifact/Output.h"
 #include "lib/Pipeline/Diagnostics.h"
 #include "lib/Pipeline/LoadModule.h"
+#include "lib/Pipeline/ModuleRunner.h"
 #include "lib/Pipeline/PipelineError.h"
 #include "lib/Pipeline/Register.h"
 #include "lib/Pipeline/StandardStreams.h"
@@ -124,6 +125,7 @@ int main(int argc, char **argv) {
     return 1;
   mlir::DialectRegistry registry;
   llm::registerDialects(registry);
+  llm::registerModuleRunner(registry);
 
   static cl::opt<std::string> input(
       cl::Positional,
@@ -145,6 +147,9 @@ int main(int argc, char **argv) {
     return 2;
   }
 
+  // A pass that runs the model links code, and the linker, when it is done,
+  // forgets the options of whoever called it.
+  const std::string outputPath = output;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   std::string message;
   if (input != "-" && (llvm::sys::fs::is_directory(input) ||
@@ -167,7 +172,7 @@ int main(int argc, char **argv) {
   bool wrongUsage = false;
   mlir::MlirOptMainConfig config = given;
   config.setPassPipelineSetupFn([&](mlir::PassManager &pm) {
-    if (std::string store = llm::storeBeside(output); !store.empty())
+    if (std::string store = llm::storeBeside(outputPath); !store.empty())
       llm::addStore(pm, store, /*scratch=*/false);
     std::string wrong = llm::pipelineError([&](llvm::raw_ostream &os) {
       mlir::ScopedDiagnosticHandler collect(pm.getContext(),
@@ -188,13 +193,13 @@ int main(int argc, char **argv) {
   llvm::raw_string_ostream os(text);
   if (failed(mlir::MlirOptMain(os, std::move(buffer), registry, config)))
     return wrongUsage ? 2 : 1;
-  if (output == "-") {
+  if (outputPath == "-") {
     // A failure is reported when the program ends.
     llvm::outs() << text;
     return 0;
   }
-  if (llvm::Error error = llm::writeText(output, text)) {
-    llvm::errs() << output << ": error: cannot write: "
+  if (llvm::Error error = llm::writeText(outputPath, text)) {
+    llvm::errs() << outputPath << ": error: cannot write: "
                  << llvm::toString(std::move(error)) << "\n";
     return 1;
   }

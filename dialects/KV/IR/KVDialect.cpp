@@ -205,6 +205,24 @@ LogicalResult ReadStepOp::verify() {
   return success();
 }
 
+/// Rows beside the step have a name and a width.
+static LogicalResult verifyRows(Operation *op, Value rows, StringRef name) {
+  auto type = cast<RankedTensorType>(rows.getType());
+  if (type.getRank() != 2 || type.isDynamicDim(1) || type.getDimSize(1) == 0)
+    return op->emitOpError("takes rows of known width, not ") << type;
+  if (name.empty())
+    return op->emitOpError("has an empty name");
+  return success();
+}
+
+LogicalResult ObserveOp::verify() {
+  return verifyRows(*this, getRows(), getName());
+}
+
+LogicalResult SupplyOp::verify() {
+  return verifyRows(*this, getResult(), getName());
+}
+
 //===----------------------------------------------------------------------===//
 // Linear use
 //===----------------------------------------------------------------------===//

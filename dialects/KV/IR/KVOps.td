@@ -75,6 +75,23 @@ def KV_ForkOp : KV_Op<"fork", [Pure, AllTypesMatch<["cache", "result"]>, AllType
   let hasVerifier = 1;
 }
 
+def KV_ObserveOp : KV_Op<"observe"> {
+  let summary = "Hand rows out with the step";
+  let description = [{
+    Whoever runs the step is given the rows of `rows`, [tokens, width] or [rows of
+    logits, width], under `name`, when it has run (`llm_probe` in llm/runtime.h).
+    Nothing else changes: the op has no result, and what it reads is computed as it
+    would be without it.
+
+    ```mlir
+    kv.observe %step, %x "layers.0.q" : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KV_StepType:$step, RankedTensorOf<[F32]>:$rows, StrAttr:$name);
+  let assemblyFormat = "$step `,` $rows $name attr-dict `:` type($rows)";
+  let hasVerifier = 1;
+}
+
 def KV_ReadStepOp : KV_Op<"read_step", [Pure]> {
   let summary = "An array of the step";
   let description = [{
@@ -103,6 +120,22 @@ def KV_RollbackOp : KV_Op<"rollback", [Pure, AllTypesMatch<["cache", "result"]>]
   let arguments = (ins KV_CacheType:$cache, RankedTensorOf<[I32]>:$length);
   let results = (outs KV_CacheType:$result);
   let assemblyFormat = "$cache `,` $length attr-dict `:` type($cache) `,` type($length)";
+  let hasVerifier = 1;
+}
+
+def KV_SupplyOp : KV_Op<"supply", [Pure]> {
+  let summary = "Rows that come with the step";
+  let description = [{
+    [tokens, width], given under `name` by whoever runs the step (`llm_probe` in
+    llm/runtime.h): a part of a decoder runs with it on hidden states that were kept.
+
+    ```mlir
+    %hidden = kv.supply %step "hidden" : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KV_StepType:$step, StrAttr:$name);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat = "$step $name attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -58,6 +58,7 @@ private:
   LogicalResult convertLinear(LinearOp op);
   LogicalResult convertNorm(Operation *op, Value input, Value scale, Value bias,
                             int64_t axis, double epsilon, StringRef family);
+  LogicalResult convertObserve(kv::ObserveOp op);
   LogicalResult convertRope(RopeOp op);
   LogicalResult convertRowGather(GatherOp op);
   LogicalResult convertSplit(SplitOp op);
@@ -103,14 +104,17 @@ private:
                                 IntegerAttr(), IntegerAttr(), IntegerAttr());
   }
 
-  /// Result rows: an io buffer where the function returns the value.
+  /// Result rows: an io buffer where the function returns the value, or the
+  /// first observation reads it where it lies.
   Rows defineRows(Value result, const Rows &like, int64_t width) {
     ExprAttr elements = ExprAttr::mul(like.rows, width);
     Type element = cast<RankedTensorType>(result.getType()).getElementType();
-    bool returned = result == returnedLogits;
+    std::string name = result == returnedLogits ? "logits" : "";
+    if (auto it = observed.find(result); it != observed.end() && name.empty())
+      name = "tap." + it->second.getName().str();
     Rows rows{makeBuffer(result.getLoc(),
-                         returned ? Lifetime::io : Lifetime::transient,
-                         returned ? "logits" : "", elements, element),
+                         name.empty() ? Lifetime::transient : Lifetime::io,
+                         name, elements, element),
               like.rows, like.symbol};
     values[result] = rows;
     return rows;
@@ -134,6 +138,9 @@ private:
   MLIRContext *context;
   ExprAttr symT, symS, symR, symB, symC;
   Value returnedLogits;
+  /// The first observation of each value.
+  DenseMap<Value, kv::ObserveOp> observed;
+  llvm::StringMap<Operation *> sideRows;
   DenseMap<Value, Rows> values;
   llvm::MapVector<StringRef, rt::BufferOp> constants, ios;
   llvm::StringMap<rt::BufferOp> planes;
@@ -153,7 +160,27 @@ FailureOr<rt::ProgramOp> ProgramBuilder::build(StringRef name) {
       !isa<RankedTensorType>(ret.getOperand(0).getType()))
     return ret.emitOpError("a decoder function returns logits first"),
            failure();
-  returnedLogits = ret.getOperand(0);
+  // A part of a decoder is run for what it hands out.
+  bool isPart = func->hasAttr("llm.part");
+  if (!isPart)
+    returnedLogits = ret.getOperand(0);
+  for (Operation &op : block) {
+    auto observe = dyn_cast<kv::ObserveOp>(op);
+    if (observe)
+      observed.try_emplace(observe.getRows(), observe);
+    if (!observe && !isa<kv::SupplyOp>(op))
+      continue;
+    // What comes in may have the name of what goes out.
+    auto name = op.getAttrOfType<StringAttr>("name");
+    auto [it, isNew] =
+        sideRows.try_emplace((observe ? "tap." : "feed.") + name.str(), &op);
+    if (isNew)
+      continue;
+    InFlightDiagnostic error = op.emitOpError("has the name '")
+                               << name.getValue() << "' of another one";
+    error.attachNote(it->second->getLoc()) << "the other one";
+    return failure();
+  }
 
   program = rt::ProgramOp::create(
       builder, func.getLoc(), name, target,
@@ -171,7 +198,7 @@ FailureOr<rt::ProgramOp> ProgramBuilder::build(StringRef name) {
   for (Operation &op : block.without_terminator())
     if (failed(convert(&op)))
       return failure();
-  if (!values.count(returnedLogits))
+  if (returnedLogits && !values.count(returnedLogits))
     return ret.emitOpError("returns logits that no op computes"), failure();
   // Kernels and buffers first, so that the list of dispatches reads as one.
   Block &body = program.getBody().front();
@@ -253,6 +280,17 @@ LogicalResult ProgramBuilder::convert(Operation *op) {
             row ? "R" : "T"};
         return success();
       })
+      .Case([&](kv::SupplyOp supply) -> LogicalResult {
+        int64_t width =
+            cast<RankedTensorType>(supply.getResult().getType()).getDimSize(1);
+        std::string name = "feed." + supply.getName().str();
+        values[supply.getResult()] = {makeBuffer(loc, Lifetime::io, name,
+                                                 ExprAttr::mul(symT, width),
+                                                 builder.getF32Type()),
+                                      symT, "T"};
+        return success();
+      })
+      .Case([&](kv::ObserveOp observe) { return convertObserve(observe); })
       .Case([&](EmbeddingOp embedding) -> LogicalResult {
         FailureOr<Rows> ids = rowsOf(op, embedding.getIndices());
         FailureOr<rt::BufferOp> table = constantOf(op, embedding.getTable());
@@ -361,6 +399,27 @@ LogicalResult ProgramBuilder::convertLinear(LinearOp op) {
   // One item per output until --llm-pack-weights has chosen the panel's width.
   dispatch(op.getLoc(), "linear", params, reads, {out.buffer}, {x->rows},
            ExprAttr::constant(context, n));
+  return success();
+}
+
+LogicalResult ProgramBuilder::convertObserve(kv::ObserveOp op) {
+  FailureOr<Rows> rows = rowsOf(op, op.getRows());
+  if (failed(rows))
+    return failure();
+  std::string name = "tap." + op.getName().str();
+  if (rows->buffer.getName() == name)
+    return success();
+  // The buffer has another name already.
+  int64_t width = cast<RankedTensorType>(op.getRows().getType()).getDimSize(1);
+  rt::BufferOp copy =
+      makeBuffer(op.getLoc(), Lifetime::io, name,
+                 ExprAttr::mul(rows->rows, width), builder.getF32Type());
+  NamedAttrList params;
+  params.set("from", builder.getI64IntegerAttr(width));
+  params.set("offset", builder.getI64IntegerAttr(0));
+  params.set("width", builder.getI64IntegerAttr(width));
+  dispatch(op.getLoc(), "columns", params, {rows->buffer}, {copy}, {rows->rows},
+           rows->rows);
   return success();
 }
 
@@ -723,6 +782,14 @@ struct ConvertLLMToRTPass
         return failure();
       numDispatches += program.dispatches;
       numKernels += program.kernels;
+    }
+    // No loop runs a part, so that an iteration of its own does.
+    if (func->hasAttr("llm.part")) {
+      auto iteration =
+          rt::IterationOp::create(builder, func.getLoc(), "part", StringAttr());
+      OpBuilder::InsertionGuard guard(builder);
+      builder.createBlock(&iteration.getBody());
+      rt::CallOp::create(builder, func.getLoc(), name);
     }
     func.erase();
     return success();

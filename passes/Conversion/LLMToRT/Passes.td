@@ -15,7 +15,9 @@ def ConvertLLMToRTPass : Pass<"convert-llm-to-rt", "::mlir::ModuleOp"> {
     Expects one op per dispatch (`--llm-form-dispatches`). Each decoder function
     becomes a program for each of `targets`; tensors become buffers, every op an
     `rt.dispatch` of a kernel in the family that docs/formats/kernel-families.md
-    gives for it. Kernels of equal family and parameters are one.
+    gives for it. Kernels of equal family and parameters are one. What `kv.observe`
+    reads becomes an io buffer `tap.NAME`, what `kv.supply` gives one `feed.NAME`; a
+    function with `llm.part` is run for these alone and has no logits.
 
     ```mlir
     // before

@@ -315,3 +315,35 @@ func.func @step_rank(%s: !kv.step) {
   %0 = kv.read_step %s "token" : tensor<?x1xi32>
   return
 }
+
+// -----
+
+func.func @observe_width(%s: !kv.step, %x: tensor<?x?xf32>) {
+  // expected-error@+1 {{'kv.observe' op takes rows of known width, not 'tensor<?x?xf32>'}}
+  kv.observe %s, %x "x" : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @observe_name(%s: !kv.step, %x: tensor<?x4xf32>) {
+  // expected-error@+1 {{'kv.observe' op has an empty name}}
+  kv.observe %s, %x "" : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @supply_rank(%s: !kv.step) {
+  // expected-error@+1 {{'kv.supply' op takes rows of known width, not 'tensor<?xf32>'}}
+  %0 = kv.supply %s "x" : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @supply_none(%s: !kv.step) {
+  // expected-error@+1 {{'kv.supply' op takes rows of known width, not 'tensor<?x0xf32>'}}
+  %0 = kv.supply %s "x" : tensor<?x0xf32>
+  return
+}

@@ -49,3 +49,12 @@ func.func @read_step(%arg0: !kv.step) {
   %7 = kv.read_step %arg0 "adapter" : tensor<?xi32>
   return
 }
+
+// CHECK-LABEL: func.func @side_rows
+func.func @side_rows(%step: !kv.step) {
+  // CHECK: %[[X:.*]] = kv.supply %{{.*}} "hidden" : tensor<?x4xf32>
+  %0 = kv.supply %step "hidden" : tensor<?x4xf32>
+  // CHECK-NEXT: kv.observe %{{.*}}, %[[X]] "x" : tensor<?x4xf32>
+  kv.observe %step, %0 "x" : tensor<?x4xf32>
+  return
+}

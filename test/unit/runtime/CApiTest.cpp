@@ -12,8 +12,10 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+using namespace llm;
 using namespace llm::test;
 
 namespace {
@@ -238,6 +240,113 @@ TEST(CApi, GivesASessionBackWhenAnEngineEnds) {
   EXPECT_EQ(llm_generate(session, &request, 1, nullptr), LLM_INVALID_INPUT);
   llm_session_destroy(session);
   llm_artifact_close(artifact);
+}
+
+/// A toy whose hashes of what a token sees are handed out, bit by bit, and
+/// which, with `fed`, takes the ids of tokens in.
+std::string toyWithRows(bool fed, artifact::ElementType type = artifact::F32) {
+  std::vector<std::string> contents;
+  artifact::Manifest manifest = toyManifest({}, contents);
+  for (artifact::Buffer &buffer :
+       *manifest.mutable_programs(0)->mutable_buffers()) {
+    if (fed && buffer.name() == "token") {
+      buffer.set_name("feed.id");
+      buffer.set_element_type(artifact::F32);
+    }
+    // The first transient one.
+    if (buffer.lifetime() != artifact::Buffer::TRANSIENT ||
+        buffer.elements().nodes(0).value() != 0)
+      continue;
+    buffer.set_lifetime(artifact::Buffer::IO);
+    buffer.set_name("tap.hash");
+    buffer.set_element_type(type);
+    buffer.clear_arena_offset();
+  }
+  return writeArtifact(manifest, contents);
+}
+
+struct Probe {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> hashes;
+  std::vector<size_t> firsts;
+  bool ends = false;
+
+  static int supply(void *context, const llm_rows *rows, float *data) {
+    auto &self = *static_cast<Probe *>(context);
+    EXPECT_STREQ(rows->name, "id");
+    std::memcpy(data, self.ids.data() + rows->first,
+                rows->rows * sizeof(float));
+    return self.ends;
+  }
+  static int observe(void *context, const llm_rows *rows, const float *data) {
+    auto &self = *static_cast<Probe *>(context);
+    EXPECT_STREQ(rows->name, "hash");
+    EXPECT_EQ(rows->width, 1u);
+    self.firsts.push_back(rows->first);
+    size_t before = self.hashes.size();
+    self.hashes.resize(before + rows->rows);
+    std::memcpy(self.hashes.data() + before, data,
+                rows->rows * sizeof(uint32_t));
+    return self.ends;
+  }
+  llm_code run(const std::string &bytes, const std::vector<int32_t> &tokens,
+               int32_t chunk, bool supplies = true) {
+    TemporaryFile file(bytes, ".llmx");
+    llm_artifact *artifact = nullptr;
+    EXPECT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+    llm_session_options options;
+    llm_session_options_init(&options);
+    options.chunk = chunk;
+    llm_session *session = nullptr;
+    llm_code code = llm_session_create(artifact, &options, &session);
+    llm_probe_callbacks callbacks = {this, supplies ? supply : nullptr,
+                                     observe};
+    if (code == LLM_OK)
+      code = llm_probe(session, tokens.data(), tokens.size(), LLM_ROLE_PROMPT,
+                       &callbacks);
+    // What one call left does not reach into the next.
+    if (code == LLM_OK) {
+      std::vector<uint32_t> first = std::exchange(hashes, {});
+      EXPECT_EQ(llm_probe(session, tokens.data(), tokens.size(),
+                          LLM_ROLE_PROMPT, &callbacks),
+                LLM_OK);
+      EXPECT_EQ(first, hashes);
+    }
+    llm_session_destroy(session);
+    llm_artifact_close(artifact);
+    return code;
+  }
+};
+
+TEST(CApi, ProbesHandRowsOutAndTakeThemIn) {
+  std::vector<int32_t> ids = {5, 6, 7, 8, 9, 10, 11};
+  Probe whole, chunked, fed;
+  ASSERT_EQ(whole.run(toyWithRows(false), ids, 0), LLM_OK);
+  EXPECT_EQ(whole.hashes.size(), 7u);
+  EXPECT_EQ(whole.firsts, (std::vector<size_t>{0, 0}));
+  ASSERT_EQ(chunked.run(toyWithRows(false), ids, 3), LLM_OK);
+  EXPECT_EQ(chunked.hashes, whole.hashes);
+  EXPECT_EQ(chunked.firsts, (std::vector<size_t>{0, 3, 6, 0, 3, 6}));
+  // The ids that count are those that are supplied.
+  fed.ids = ids;
+  ASSERT_EQ(fed.run(toyWithRows(true), std::vector<int32_t>(7, 1), 3), LLM_OK);
+  EXPECT_EQ(fed.hashes, whole.hashes);
+}
+
+TEST(CApi, ProbesReportWhatIsMissing) {
+  Probe probe;
+  probe.ids = {1, 2};
+  EXPECT_EQ(probe.run(toyWithRows(true), {1, 2}, 0, /*supplies=*/false),
+            LLM_INVALID_INPUT);
+  EXPECT_NE(std::string(llm_last_error()).find("llm_probe supplies"),
+            std::string::npos);
+  EXPECT_EQ(probe.run(toyWithRows(false), {1, 101}, 0), LLM_INVALID_INPUT);
+  EXPECT_EQ(probe.run(toyWithRows(false, artifact::I32), {1}, 0),
+            LLM_UNSUPPORTED);
+  probe.ends = true;
+  EXPECT_EQ(probe.run(toyWithRows(false), {1, 2}, 0), LLM_INVALID_INPUT);
+  EXPECT_NE(std::string(llm_last_error()).find("callback ended"),
+            std::string::npos);
 }
 
 TEST(CApi, RunsAFunction) {

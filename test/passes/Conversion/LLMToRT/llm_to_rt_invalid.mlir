@@ -42,3 +42,14 @@ func.func @model(%step: !kv.step) -> tensor<?x8xf32> attributes {llm.model = "ta
   %h = llm.embedding %t, %w : (tensor<?xi32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   return %h : tensor<?x8xf32>
 }
+
+// -----
+
+func.func @model(%step: !kv.step) -> tensor<?x8xf32> attributes {llm.model = "target"} {
+  %h = kv.supply %step "hidden" : tensor<?x8xf32>
+  // expected-note@+1 {{the other one}}
+  kv.observe %step, %h "x" : tensor<?x8xf32>
+  // expected-error@+1 {{'kv.observe' op has the name 'x' of another one}}
+  kv.observe %step, %h "x" : tensor<?x8xf32>
+  return %h : tensor<?x8xf32>
+}

@@ -1,0 +1,67 @@
+//===- Calibration.h - The inputs that calibration gathers ------*- C++ -*-===//
+//
+// Part of the LLM compiler, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLM_PASSES_COMPRESS_CALIBRATION_H
+#define LLM_PASSES_COMPRESS_CALIBRATION_H
+
+#include "passes/Compress/DecoderParts.h"
+#include "passes/Compress/InputAccumulator.h"
+#include "passes/Compress/StatisticsWriter.h"
+#include "passes/Compress/Weights.h"
+
+#include <memory>
+
+namespace mlir::llm {
+
+/// An input and the weights that are multiplied with it.
+struct InputGroup {
+  Value value;
+  int64_t width = 0;
+  SmallVector<WeightOp> weights;
+  SmallVector<LinearOp> products;
+
+  /// Its name as a tap.
+  std::string name() const {
+    WeightOp first = weights.front();
+    return "in." + first.getSymName().str();
+  }
+};
+
+/// The inputs of dense float weights that products read and `selection` has, in
+/// the order of the weights. Reports a weight that is multiplied with more
+/// than one input, or with one that is not f32 [rows, width].
+FailureOr<std::vector<InputGroup>> collectInputs(ModuleOp module,
+                                                 const Selection &selection);
+
+/// gram, norms and ranges, separated by |. Reports what else there is.
+FailureOr<StatisticKinds> parseKinds(ModuleOp module, StringRef text);
+
+/// That the tool cannot run a module.
+LogicalResult emitNoRunner(ModuleOp module);
+
+/// The sums over some inputs.
+class InputSums {
+public:
+  InputSums(ArrayRef<const InputGroup *> inputs, StatisticKinds kinds,
+            MLIRContext *context);
+
+  ArrayRef<Tap> taps() const { return list; }
+  /// Adds rows of the tap `name`; reports at its weight one that is not finite.
+  LogicalResult add(StringRef name, int64_t rows, const float *x);
+  /// Writes them under the names of all weights.
+  LogicalResult write(StatisticsWriter &writer) const;
+
+private:
+  SmallVector<const InputGroup *> inputs;
+  StatisticKinds kinds;
+  MLIRContext *context;
+  std::vector<Tap> list;
+  std::vector<InputAccumulator> sums;
+};
+
+} // namespace mlir::llm
+
+#endif // LLM_PASSES_COMPRESS_CALIBRATION_H
