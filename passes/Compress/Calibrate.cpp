@@ -99,12 +99,12 @@ LogicalResult Calibrate::calibrate() {
       Selection::parse(where, match, [&] { return module.emitError(); });
   if (failed(chosen) || failed(selection))
     return failure();
-  const auto *runner = ::llm::ModuleRunner::get(&getContext());
-  if (!runner)
-    return emitNoRunner(module);
   FailureOr<DecoderParts> decoder = DecoderParts::get(module);
   if (failed(decoder))
     return failure();
+  const auto *runner = ::llm::ModuleRunner::get(&getContext());
+  if (!runner)
+    return emitNoRunner(module);
   FailureOr<std::vector<InputGroup>> inputs = collectInputs(module, *selection);
   if (failed(inputs))
     return failure();

@@ -176,15 +176,18 @@ LogicalResult CompressLayers::compress() {
   nested = OpPassManager(ModuleOp::getOperationName());
   std::string wrong;
   ::llvm::raw_string_ostream os(wrong);
-  if (pipeline.empty() || failed(parsePassPipeline(pipeline, nested, os)))
+  if (pipeline.empty() || failed(parsePassPipeline(pipeline, nested, os))) {
+    // Of what the parser prints the reason, without the picture of the place.
+    auto [place, reason] = StringRef(wrong).split("error: ");
     return module.emitError("pipeline must be passes for a layer: ")
-           << (pipeline.empty() ? "there are none" : wrong);
-  const auto *runner = ::llm::ModuleRunner::get(&getContext());
-  if (!runner)
-    return emitNoRunner(module);
+           << (pipeline.empty() ? "there are none" : reason.split('\n').first);
+  }
   FailureOr<DecoderParts> decoder = DecoderParts::get(module);
   if (failed(decoder))
     return failure();
+  const auto *runner = ::llm::ModuleRunner::get(&getContext());
+  if (!runner)
+    return emitNoRunner(module);
   FailureOr<Samples> samples = readSamples(
       module, *runner, {text, tokens, tokenizer, numSamples, context});
   if (failed(samples))

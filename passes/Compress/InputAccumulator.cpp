@@ -22,8 +22,7 @@ extern "C" void sgemm_(const char *transA, const char *transB, const int *m,
 namespace mlir::llm {
 
 /// Sides of the squares that the products are computed in, and rows that are
-/// summed in f32. What a square holds depends on nothing else, so that its
-/// sums do not depend on who computes it.
+/// summed in f32.
 static constexpr int64_t kTile = 192, kRows = 512;
 
 InputAccumulator::InputAccumulator(int64_t width, StatisticKinds kinds)
@@ -53,26 +52,26 @@ void InputAccumulator::add(const float *rows, int64_t count,
     const float *block = rows + first * channels;
     int64_t some = std::min(kRows, count - first);
     if (kinds.gram)
-      addProducts(block, some, context);
+      addProducts(block, some);
     if (kinds.norms || kinds.ranges)
       addChannels(block, some, context);
   }
   total += count;
 }
 
-void InputAccumulator::addProducts(const float *rows, int64_t count,
-                                   MLIRContext *context) {
+void InputAccumulator::addProducts(const float *rows, int64_t count) {
   int64_t side = (channels + kTile - 1) / kTile;
-  std::vector<std::pair<int64_t, int64_t>> tiles;
-  for (int64_t i = 0; i < side; ++i)
-    for (int64_t j = i; j < side; ++j)
-      tiles.push_back({i * kTile, j * kTile});
-  parallelForEach(context, tiles, [&](std::pair<int64_t, int64_t> tile) {
-    auto [top, left] = tile;
+  std::vector<float> sums(std::min(kTile, channels) *
+                          std::min(kTile, channels));
+  // One after the other: the serial OpenBLAS of Debian 12 (0.3.21) gives two
+  // threads that call it at the same time one buffer between them.
+  for (int64_t tile = 0; tile < side * side; ++tile) {
+    int64_t top = tile / side * kTile, left = tile % side * kTile;
+    if (left < top)
+      continue;
     auto height = static_cast<int>(std::min(kTile, channels - top)),
          width = static_cast<int>(std::min(kTile, channels - left)),
          depth = static_cast<int>(count), stride = static_cast<int>(channels);
-    std::vector<float> sums(height * width);
     const float one = 1, zero = 0;
     // Row major this is rows[:, left:]ᵀ times rows[:, top:], transposed.
     sgemm_("N", "T", &width, &height, &depth, &one, rows + left, &stride,
@@ -82,7 +81,7 @@ void InputAccumulator::addProducts(const float *rows, int64_t count,
       for (int64_t j = 0; j < width; ++j)
         out[j] += sums[i * width + j];
     }
-  });
+  }
 }
 
 void InputAccumulator::addChannels(const float *rows, int64_t count,

@@ -45,7 +45,7 @@ public:
   const std::vector<float> &largest() const { return highs; }
 
 private:
-  void addProducts(const float *rows, int64_t count, MLIRContext *context);
+  void addProducts(const float *rows, int64_t count);
   void addChannels(const float *rows, int64_t count, MLIRContext *context);
   std::vector<float> mean(const std::vector<double> &sums) const;
 
