@@ -35,17 +35,19 @@ std::string RunState::file(StringRef name) const {
   return path.str().str();
 }
 
+/// Whether a run leaves files of this name in its directory.
+static bool isOurs(StringRef name) {
+  return name == "state" || name == "statistics" || name == "run.llmx" ||
+         name.starts_with("state.") || name.starts_with("hidden.") ||
+         name.starts_with("layer.") || name.ends_with(".safetensors");
+}
+
 void RunState::removeFiles() {
   std::error_code error;
   for (fs::directory_iterator it(dir, error), end; !error && it != end;
-       it.increment(error)) {
-    // Only what is ours.
-    StringRef name = ::llvm::sys::path::filename(it->path());
-    if (name == "state" || name == "statistics" || name == "run.llmx" ||
-        name.starts_with("hidden.") || name.starts_with("layer.") ||
-        name.ends_with(".safetensors"))
+       it.increment(error))
+    if (isOurs(::llvm::sys::path::filename(it->path())))
       std::ignore = fs::remove(it->path());
-  }
 }
 
 FailureOr<RunState> RunState::open(ModuleOp module, StringRef directory,
@@ -66,8 +68,25 @@ FailureOr<RunState> RunState::open(ModuleOp module, StringRef directory,
         return state;
     }
   }
-  state.steps = 0;
+  // A directory with a state is a run's, and files of these names in it are,
+  // too. Of another one nothing must be removed.
+  if (!fs::exists(path)) {
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end;
+         it.increment(error))
+      if (StringRef name = ::llvm::sys::path::filename(it->path());
+          !name.starts_with("state."))
+        return module.emitError()
+               << "the directory '" << directory << "' holds '" << name
+               << "' and is of no earlier run: name an empty one, or one that "
+                  "does not exist";
+    if (error)
+      return module.emitError() << "cannot read the directory '" << directory
+                                << "': " << error.message();
+  }
   state.removeFiles();
+  if (failed(state.setDone(0)))
+    return failure();
   return state;
 }
 
