@@ -168,8 +168,12 @@ Status Engine::begin(Active &active) {
 Status Engine::step() {
   return catchExceptions([&]() -> Status {
     stepping = true;
-    // As many as could become resident now; more would only take memory.
-    while (!queue.empty() && session.numWaiting() < session.maxSequences()) {
+    // As many as could become resident now; more would only take memory. Those
+    // that callbacks submit meanwhile are for the next step.
+    for (size_t most = queue.size();
+         most > 0 && !queue.empty() &&
+         session.numWaiting() < session.maxSequences();
+         --most) {
       Queued queued = std::move(queue.front());
       queue.pop_front();
       start(queued);

@@ -210,6 +210,9 @@ Status Session::verifyTokens(std::span<const int32_t> tokens) const {
 
 Status Session::append(SequenceId id, std::span<const int32_t> tokens,
                        llm_role role, Logits wanted) {
+  if (role != LLM_ROLE_PROMPT && role != LLM_ROLE_GENERATED)
+    return Status::invalidInput("tokens of role " + std::to_string(role) +
+                                ", which is none");
   LLM_RETURN_IF_ERROR(verifyTokens(tokens));
   return scheduler->append(id, tokens, role, wanted);
 }
