@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Compress/CalibrationText.h"
+#include "passes/Compress/RunState.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -195,20 +196,7 @@ static std::string calibrationState(const CompileOptions &options) {
 }
 
 void removeCalibrationState(const CompileOptions &options) {
-  std::string directory = calibrationState(options);
-  // Only what is ours: somebody may have a directory of that name.
-  for (const std::string &each : {directory + "/layers", directory}) {
-    std::error_code error;
-    for (llvm::sys::fs::directory_iterator it(each, error), end;
-         !error && it != end; it.increment(error)) {
-      StringRef name = llvm::sys::path::filename(it->path());
-      if (name.ends_with(".safetensors") || name.starts_with("layer.") ||
-          name.starts_with("hidden.") || name == "statistics" ||
-          name == "state")
-        std::ignore = llvm::sys::fs::remove(it->path());
-    }
-    std::ignore = llvm::sys::fs::remove(each);
-  }
+  mlir::llm::removeRunDirectory(calibrationState(options));
 }
 
 /// Tells the passes of the module, or no more, what to calibrate on.
@@ -407,6 +395,8 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
                      : "";
     else
       pipeline = stagePipeline(stage, options, isDecoder(*module));
+    bool calibrates = custom || stage == Stage::Compress;
+    setCalibration(*module, options, calibrates);
     if (reproducer) {
       reproducer->stage = stage;
       reproducer->pipeline = pipeline;
@@ -414,8 +404,6 @@ FailureOr<CompileReport> compile(const CompileOptions &options,
       llvm::raw_string_ostream os(reproducer->module);
       module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
     }
-    bool calibrates = custom || stage == Stage::Compress;
-    setCalibration(*module, options, calibrates);
     if (stage == Stage::Raise && !custom
             ? failed(runRaise(module, options, inputs))
             : failed(runPipeline(*module, pipeline, options, &inputs)))

@@ -11,8 +11,8 @@
 #include "lib/Pipeline/Compile.h"
 #include "lib/Pipeline/Register.h"
 #include "lib/Pipeline/Tokenizer.h"
+#include "lib/Support/PrintingFlags.h"
 #include "llm/runtime.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
@@ -119,10 +119,12 @@ FailureOr<std::unique_ptr<LoadedModule>>
 RuntimeModuleRunner::load(ModuleOp module, const RunOptions &options) const {
   // In a context of its own: what lowering makes goes with it, and a pass must
   // not load dialects into the one that it runs in.
-  std::string bytes;
-  llvm::raw_string_ostream os(bytes);
-  if (failed(writeBytecodeToFile(module, os)))
-    return module.emitError("running the model: it cannot be written");
+  auto fail = [&](const std::string &reason) {
+    return emitError(module.getLoc(), "running the model: ") << reason;
+  };
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, wholePrintingFlags());
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -134,12 +136,12 @@ RuntimeModuleRunner::load(ModuleOp module, const RunOptions &options) const {
     return success();
   });
   OwningOpRef<ModuleOp> copy =
-      parseSourceString<ModuleOp>(bytes, ParserConfig(&context));
+      parseSourceString<ModuleOp>(text, ParserConfig(&context));
   SmallString<128> path(options.scratch);
   llvm::sys::path::append(path, "run.llmx");
   if (!copy || failed(compileToRun(*copy, path, code)))
-    return module.emitError("running the model: it cannot be lowered: ")
-           << (reason.empty() ? "for no reason given" : reason);
+    return fail("it cannot be lowered: " +
+                (reason.empty() ? "for no reason given" : reason));
   auto loaded = std::make_unique<LoadedArtifact>(module.getLoc());
   LogicalResult opened = loaded->open(path.str().str(), options);
   // Mapped by now, or of no use.

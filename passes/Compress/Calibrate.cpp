@@ -33,6 +33,9 @@ private:
   FailureOr<std::string> outputPath(StringRef key);
 };
 
+/// Most MiB that `memory` can be.
+constexpr int64_t kMaxMemory = int64_t(1) << 24;
+
 /// Layers [begin, end) that one pass over the samples observes.
 struct Part {
   int64_t begin = 0, end = 0;
@@ -48,20 +51,19 @@ FailureOr<std::string> Calibrate::outputPath(StringRef key) {
       getOperation()->getAttrOfType<StringAttr>(kCalibrationStateAttr);
   if (!directory)
     return getOperation().emitError("statistics=FILE must say where they go");
-  if (std::error_code error =
-          ::llvm::sys::fs::create_directories(directory.getValue()))
-    return getOperation().emitError()
-           << "cannot make the directory '" << directory.getValue()
-           << "': " << error.message();
+  if (failed(openRunDirectory(getOperation(), directory.getValue())))
+    return failure();
   SmallString<128> path(directory.getValue());
   ::llvm::sys::path::append(path, key + ".safetensors");
   return path.str().str();
 }
 
-/// Parts of as many layers as `budget` bytes hold the sums of, at least one.
+/// Parts from layer `first` on, of as many layers as `budget` bytes hold the
+/// sums of, at least one.
 static std::vector<Part> makeParts(const DecoderParts &decoder,
                                    ArrayRef<InputGroup> inputs,
-                                   StatisticKinds kinds, uint64_t budget) {
+                                   StatisticKinds kinds, uint64_t budget,
+                                   int64_t first) {
   int64_t layers = decoder.numLayers();
   // What lies before the first layer runs with it, what lies behind the last
   // one alone, so that its rows need not be kept longer.
@@ -74,7 +76,7 @@ static std::vector<Part> makeParts(const DecoderParts &decoder,
   int64_t last = layers;
   while (last >= 0 && ofLayer[last].empty())
     --last;
-  for (int64_t layer = 0; layer <= last; ++layer) {
+  for (int64_t layer = first; layer <= last; ++layer) {
     uint64_t bytes = 0;
     for (const InputGroup *input : ofLayer[layer])
       bytes += InputAccumulator::bytes(input->width, kinds);
@@ -99,21 +101,22 @@ LogicalResult Calibrate::calibrate() {
       Selection::parse(where, match, [&] { return module.emitError(); });
   if (failed(chosen) || failed(selection))
     return failure();
-  FailureOr<DecoderParts> decoder = DecoderParts::get(module);
-  if (failed(decoder))
+  if (memory < 0 || memory > kMaxMemory)
+    return module.emitError("memory is from 0 to ") << kMaxMemory << " MiB";
+  FailureOr<CalibrationRun> run = CalibrationRun::get(
+      module, {text, tokens, tokenizer, numSamples, context});
+  if (failed(run))
     return failure();
-  const auto *runner = ::llm::ModuleRunner::get(&getContext());
-  if (!runner)
-    return emitNoRunner(module);
-  FailureOr<std::vector<InputGroup>> inputs = collectInputs(module, *selection);
+  const DecoderParts &decoder = run->decoder;
+  FailureOr<std::vector<InputGroup>> inputs =
+      collectInputs(decoder, *selection);
   if (failed(inputs))
     return failure();
-  FailureOr<Samples> samples = readSamples(
-      module, *runner, {text, tokens, tokenizer, numSamples, context});
-  if (failed(samples))
-    return failure();
+  if (inputs->empty())
+    return module.emitError("no dense float weight that a product reads is "
+                            "selected: there is nothing to calibrate");
 
-  std::string key = hashRun(module, *samples,
+  std::string key = hashRun(module, run->samples,
                             (Twine("calibrate;") + kinds.getValue() + ";" +
                              where.getValue() + ";" + match.getValue())
                                 .str());
@@ -124,51 +127,65 @@ LogicalResult Calibrate::calibrate() {
     module->setAttr(kStatisticsAttr, StringAttr::get(&getContext(), *path));
     return success();
   };
-  if (readStatisticsKey(module, *path) == key)
+  std::string partial = *path + ".partial", found;
+  if (::llvm::sys::fs::exists(*path)) {
+    found = readStatisticsKey(module, *path);
+    if (found.empty())
+      return module.emitError()
+             << "'" << *path << "' is there and holds no statistics of a run: "
+             << "it is not written over";
+  }
+  if (found == key && !::llvm::sys::fs::exists(partial))
     return finish();
-
-  FailureOr<RunState> state = RunState::open(module, *path + ".partial", key);
+  FailureOr<RunState> state = RunState::open(module, partial, key);
   if (failed(state))
     return failure();
-  SampleRunner samplesRunner(module, *runner, std::move(*samples), *state);
+  if (found == key) {
+    // The run that wrote it was killed before it could tidy up.
+    state->remove();
+    return finish();
+  }
+  std::string gathered = state->file("statistics");
+  if (state->done() > 0 && !::llvm::sys::fs::exists(gathered) &&
+      failed(state->restart()))
+    return failure();
+  SampleRunner samplesRunner(module, *run->runner, std::move(run->samples),
+                             *state);
   std::vector<WeightStatistics> about;
   for (const InputGroup &input : *inputs)
     for (WeightOp weight : input.weights)
       about.push_back({weight.getSymName().str(), input.width});
   FailureOr<StatisticsWriter> writer =
-      StatisticsWriter::open(module, state->file("statistics"), about, *chosen,
-                             key, /*goOn=*/state->done() > 0);
+      StatisticsWriter::open(module, gathered, about, *chosen, key,
+                             /*goOn=*/state->done() > 0);
   if (failed(writer))
     return failure();
 
-  std::vector<Part> parts =
-      makeParts(*decoder, *inputs, *chosen, uint64_t(memory) << 20);
-  for (auto [index, part] : ::llvm::enumerate(parts)) {
-    auto step = static_cast<int64_t>(index);
-    if (step < state->done())
-      continue;
-    bool more = index + 1 < parts.size();
+  std::vector<Part> parts = makeParts(decoder, *inputs, *chosen,
+                                      uint64_t(memory) << 20, state->done());
+  for (const Part &part : parts) {
+    bool more = &part != &parts.back();
     InputSums sums(part.inputs, *chosen, &getContext());
-    OwningOpRef<ModuleOp> run =
-        decoder->extract(part.begin, part.end, part.tail, more, sums.taps());
+    OwningOpRef<ModuleOp> extracted =
+        decoder.extract(part.begin, part.end, part.tail, more, sums.taps());
     std::string what = "calibrating layers " + std::to_string(part.begin) +
                        " to " + std::to_string(part.end) + " of " +
-                       std::to_string(decoder->numLayers());
+                       std::to_string(decoder.numLayers());
     if (failed(samplesRunner.run(
-            *run, step, step + 1,
+            *extracted, part.begin, part.end,
             [&](StringRef name, int64_t rows, int64_t width, const float *x) {
               return sums.add(name, rows, x);
             },
             what)) ||
-        failed(sums.write(*writer)) || failed(state->setDone(step + 1)))
+        failed(sums.write(*writer)) ||
+        failed(state->setDone(part.end + part.tail)))
       return failure();
-    samplesRunner.removeHidden(step);
+    samplesRunner.removeHidden(part.begin);
     numInputs += part.inputs.size();
   }
   if (failed(writer->close()))
     return failure();
-  if (std::error_code error =
-          ::llvm::sys::fs::rename(state->file("statistics"), *path))
+  if (std::error_code error = ::llvm::sys::fs::rename(gathered, *path))
     return module.emitError()
            << "cannot write '" << *path << "': " << error.message();
   state->remove();

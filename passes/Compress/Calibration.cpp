@@ -31,13 +31,24 @@ FailureOr<StatisticKinds> parseKinds(ModuleOp module, StringRef text) {
   return kinds;
 }
 
-LogicalResult emitNoRunner(ModuleOp module) {
-  return module.emitError("cannot be run by this tool, which has no runtime: "
-                          "llm-opt and llm-compile have one");
+FailureOr<CalibrationRun> CalibrationRun::get(ModuleOp module,
+                                              CalibrationOptions options) {
+  FailureOr<DecoderParts> decoder = DecoderParts::get(module);
+  if (failed(decoder))
+    return failure();
+  const auto *runner = ::llm::ModuleRunner::get(module.getContext());
+  if (!runner)
+    return module.emitError("cannot be run by this tool, which has no runtime: "
+                            "llm-opt and llm-compile have one");
+  FailureOr<Samples> samples = readSamples(module, *runner, std::move(options));
+  if (failed(samples))
+    return failure();
+  return CalibrationRun{std::move(*decoder), runner, std::move(*samples)};
 }
 
-FailureOr<std::vector<InputGroup>> collectInputs(ModuleOp module,
+FailureOr<std::vector<InputGroup>> collectInputs(const DecoderParts &decoder,
                                                  const Selection &selection) {
+  ModuleOp module = decoder.getModule();
   std::vector<InputGroup> groups;
   DenseMap<Value, size_t> numbers;
   for (const WeightUses &uses : collectWeightUses(module)) {
@@ -99,7 +110,10 @@ LogicalResult InputSums::add(StringRef name, int64_t rows, const float *x) {
 LogicalResult InputSums::write(StatisticsWriter &writer) const {
   for (auto [input, sum] : ::llvm::zip(inputs, sums))
     for (WeightOp weight : input->weights)
-      if (failed(writer.write(weight.getSymName(), sum, kinds)))
+      if (sum.rows() == 0)
+        return weight.emitOpError("is of a function that does not run: its "
+                                  "input was not seen");
+      else if (failed(writer.write(weight.getSymName(), sum, kinds)))
         return failure();
   return success();
 }

@@ -7,6 +7,7 @@
 #ifndef LLM_PASSES_COMPRESS_CALIBRATION_H
 #define LLM_PASSES_COMPRESS_CALIBRATION_H
 
+#include "passes/Compress/CalibrationText.h"
 #include "passes/Compress/DecoderParts.h"
 #include "passes/Compress/InputAccumulator.h"
 #include "passes/Compress/StatisticsWriter.h"
@@ -30,17 +31,26 @@ struct InputGroup {
   }
 };
 
-/// The inputs of dense float weights that products read and `selection` has, in
-/// the order of the weights. Reports a weight that is multiplied with more
-/// than one input, or with one that is not f32 [rows, width].
-FailureOr<std::vector<InputGroup>> collectInputs(ModuleOp module,
+/// What it takes to run samples through a decoder.
+struct CalibrationRun {
+  DecoderParts decoder;
+  const ::llm::ModuleRunner *runner;
+  Samples samples;
+
+  /// Reports through the module what is missing.
+  static FailureOr<CalibrationRun> get(ModuleOp module,
+                                       CalibrationOptions options);
+};
+
+/// The inputs of dense float weights that products of the decoder read and
+/// `selection` has, in the order of the weights. Reports a weight that is
+/// multiplied with more than one input, or with one that is not f32 [rows,
+/// width].
+FailureOr<std::vector<InputGroup>> collectInputs(const DecoderParts &decoder,
                                                  const Selection &selection);
 
 /// gram, norms and ranges, separated by |. Reports what else there is.
 FailureOr<StatisticKinds> parseKinds(ModuleOp module, StringRef text);
-
-/// That the tool cannot run a module.
-LogicalResult emitNoRunner(ModuleOp module);
 
 /// The sums over some inputs.
 class InputSums {
@@ -51,7 +61,8 @@ public:
   ArrayRef<Tap> taps() const { return list; }
   /// Adds rows of the tap `name`; reports at its weight one that is not finite.
   LogicalResult add(StringRef name, int64_t rows, const float *x);
-  /// Writes them under the names of all weights.
+  /// Writes them under the names of all weights. Reports one whose input no run
+  /// has handed out.
   LogicalResult write(StatisticsWriter &writer) const;
 
 private:

@@ -41,6 +41,37 @@ static void addWindows(ArrayRef<int32_t> ids, std::optional<int32_t> lead,
   }
 }
 
+/// Where to cut a text near `at`, from `least` on: behind a line, else where a
+/// character ends.
+static size_t cutBefore(StringRef text, size_t at, size_t least) {
+  if (at >= text.size())
+    return text.size();
+  size_t line = text.take_front(at).rfind('\n');
+  if (line != StringRef::npos && line + 1 > least)
+    return line + 1;
+  while (at > least && (text[at] & 0xc0) == 0x80)
+    --at;
+  return at;
+}
+
+/// Pieces of at most `most` bytes in all, which lie evenly in the text.
+static SmallVector<StringRef> pickPieces(StringRef text, size_t most) {
+  if (text.size() <= most)
+    return {text};
+  constexpr size_t kPieces = 16;
+  SmallVector<StringRef> pieces;
+  size_t length = std::max<size_t>(most / kPieces, 1), stop = 0;
+  for (size_t i = 0; i < kPieces; ++i) {
+    size_t at = text.size() / kPieces * i;
+    size_t begin =
+        i ? cutBefore(text, at, std::max(stop, at - std::min(at, length / 2)))
+          : 0;
+    stop = cutBefore(text, begin + length, begin + length / 2);
+    pieces.push_back(text.slice(begin, stop));
+  }
+  return pieces;
+}
+
 static FailureOr<Samples> readText(ModuleOp module,
                                    const ::llm::ModuleRunner &runner,
                                    const CalibrationOptions &options) {
@@ -49,25 +80,19 @@ static FailureOr<Samples> readText(ModuleOp module,
     return failure();
   StringRef text = contentOf(**file);
   uint64_t most = options.samples * options.context * kTokenBytes;
-  if (text.size() > most) {
-    // A character is not cut, and better a line is not, either.
-    size_t end = text.rfind('\n', most);
-    if (end == StringRef::npos || end == 0)
-      for (end = most; end > 0 && (text[end] & 0xc0) == 0x80; --end) {
-      }
-    text = text.take_front(end);
-  }
-  auto encoded = runner.encode(module, options.tokenizer, text);
-  if (failed(encoded))
-    return failure();
-  if (encoded->lead && options.context < 2)
-    return module.emitError("context must be 2 or more: the tokenizer puts a "
-                            "token in front of each sample");
   Samples samples;
-  addWindows(encoded->ids, encoded->lead, options.context, samples);
-  if (samples.size() > 1 &&
-      static_cast<int64_t>(samples.back().size()) < options.context)
-    samples.pop_back();
+  for (StringRef piece : pickPieces(text, most)) {
+    auto encoded = runner.encode(module, options.tokenizer, piece);
+    if (failed(encoded))
+      return failure();
+    if (encoded->lead && options.context < 2)
+      return module.emitError("context must be 2 or more: the tokenizer puts a "
+                              "token in front of each sample");
+    addWindows(encoded->ids, encoded->lead, options.context, samples);
+    if (samples.size() > 1 &&
+        static_cast<int64_t>(samples.back().size()) < options.context)
+      samples.pop_back();
+  }
   return samples;
 }
 

@@ -14,9 +14,6 @@ namespace mlir::llm {
 /// On the module: the text, token file and tokenizer (DictionaryAttr of
 /// StrAttr text, tokens, tokenizer) of passes whose options name none.
 inline constexpr StringRef kCalibrationAttr = "llm.calibration";
-/// On the module: the directory where passes keep what lets a later run go on
-/// (StrAttr).
-inline constexpr StringRef kCalibrationStateAttr = "llm.calibration_state";
 
 struct CalibrationOptions {
   std::string text;      ///< a text in UTF-8

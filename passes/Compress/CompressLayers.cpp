@@ -4,8 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "lib/Support/PrintingFlags.h"
 #include "lib/Support/WeightStore.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -67,13 +67,13 @@ static LogicalResult keepLayer(ModuleOp layer, const std::string &path) {
   if (!file)
     return fail(toString(file.takeError()));
   ::llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  LogicalResult written = writeBytecodeToFile(layer, os);
+  layer.print(os, ::llm::wholePrintingFlags());
   os.flush();
   std::error_code error = os.error();
   os.clear_error();
-  if (failed(written) || error) {
+  if (error) {
     ::llvm::consumeError(file->discard());
-    return fail(error ? error.message() : "it cannot be serialized");
+    return fail(error.message());
   }
   if (::llvm::Error error = file->keep(path))
     return fail(toString(std::move(error)));
@@ -87,8 +87,7 @@ LogicalResult CompressLayers::observe(int64_t index,
                                       StringRef path) {
   FailureOr<Selection> all = Selection::parse(
       "layers", "", [&] { return getOperation().emitError(); });
-  FailureOr<std::vector<InputGroup>> groups =
-      collectInputs(getOperation(), *all);
+  FailureOr<std::vector<InputGroup>> groups = collectInputs(decoder, *all);
   if (failed(groups))
     return failure();
   SmallVector<const InputGroup *> inputs;
@@ -137,7 +136,7 @@ LogicalResult CompressLayers::compressLayer(int64_t index,
     // What goes with the tool would not be there for the next one.
     bool goes = module->hasAttr(::llm::kScratchStoreAttr);
     layer->setAttr(::llm::kStoreAttr,
-                   goes ? StringAttr::get(&getContext(), state.directory())
+                   goes ? StringAttr::get(&getContext(), state.weights())
                         : store);
   }
   LogicalResult result = runPipeline(nested, layer);
@@ -182,28 +181,21 @@ LogicalResult CompressLayers::compress() {
     return module.emitError("pipeline must be passes for a layer: ")
            << (pipeline.empty() ? "there are none" : reason.split('\n').first);
   }
-  FailureOr<DecoderParts> decoder = DecoderParts::get(module);
-  if (failed(decoder))
+  FailureOr<CalibrationRun> prepared = CalibrationRun::get(
+      module, {text, tokens, tokenizer, numSamples, context});
+  if (failed(prepared))
     return failure();
-  const auto *runner = ::llm::ModuleRunner::get(&getContext());
-  if (!runner)
-    return emitNoRunner(module);
-  FailureOr<Samples> samples = readSamples(
-      module, *runner, {text, tokens, tokenizer, numSamples, context});
-  if (failed(samples))
-    return failure();
+  DecoderParts &decoder = prepared->decoder;
   std::string key = hashRun(
-      module, *samples,
+      module, prepared->samples,
       (Twine("compress;") + kinds.getValue() + ";" + pipeline.getValue())
           .str());
   std::string directory = stateDirectory;
   if (auto given = module->getAttrOfType<StringAttr>(kCalibrationStateAttr);
       given && directory.empty()) {
     directory = given.str() + "/layers";
-    if (std::error_code error =
-            ::llvm::sys::fs::create_directories(given.getValue()))
-      return module.emitError() << "cannot make the directory '"
-                                << given.getValue() << "': " << error.message();
+    if (failed(openRunDirectory(module, given.getValue())))
+      return failure();
   }
   if (directory.empty())
     return module.emitError(
@@ -211,17 +203,18 @@ LogicalResult CompressLayers::compress() {
   FailureOr<RunState> state = RunState::open(module, directory, key);
   if (failed(state))
     return failure();
-  SampleRunner run(module, *runner, std::move(*samples), *state);
-  for (int64_t index = 0; index < decoder->numLayers(); ++index) {
+  SampleRunner run(module, *prepared->runner, std::move(prepared->samples),
+                   *state);
+  for (int64_t index = 0; index < decoder.numLayers(); ++index) {
     if (index >= state->done()) {
-      if (failed(compressLayer(index, *decoder, run, *state)))
+      if (failed(compressLayer(index, decoder, run, *state)))
         return failure();
       ++numLayers;
       continue;
     }
     OwningOpRef<ModuleOp> kept = parseSourceFile<ModuleOp>(
         layerFile(*state, index), ParserConfig(&getContext()));
-    if (!kept || failed(decoder->replaceLayer(index, *kept)))
+    if (!kept || failed(decoder.replaceLayer(index, *kept)))
       return module.emitError()
              << "'" << layerFile(*state, index)
              << "' is not as it was left; remove '" << directory << "'";

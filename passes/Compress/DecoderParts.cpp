@@ -33,6 +33,8 @@ LogicalResult DecoderParts::find() {
         call.getOperand(2) != cache)
       return call.emitError("takes other than the results of the layer before, "
                             "so layers cannot be run one after the other");
+    if (::llvm::is_contained(layers, layer))
+      return call.emitError("calls a layer that another call runs, too");
     hidden = call.getResult(0);
     cache = call.getResult(1);
     calls.push_back(call);

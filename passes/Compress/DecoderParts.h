@@ -28,9 +28,11 @@ public:
   static constexpr StringLiteral kHidden = "hidden";
 
   /// The decoder @target. Reports through the module where there is none, or
-  /// where a layer takes other than the result of the one before.
+  /// where a layer takes other than the result of the one before, or runs
+  /// twice.
   static FailureOr<DecoderParts> get(ModuleOp module);
 
+  ModuleOp getModule() const { return module; }
   func::FuncOp getModel() const { return model; }
   int64_t numLayers() const { return static_cast<int64_t>(layers.size()); }
   func::FuncOp getLayer(int64_t index) const { return layers[index]; }

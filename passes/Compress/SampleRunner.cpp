@@ -7,6 +7,7 @@
 #include "passes/Compress/SampleRunner.h"
 
 #include "dialects/LLM/IR/LLMDialect.h"
+#include "lib/Support/PrintingFlags.h"
 #include "lib/Support/WeightData.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "passes/Compress/DecoderParts.h"
@@ -24,102 +25,6 @@
 namespace fs = llvm::sys::fs;
 
 namespace mlir::llm {
-
-//===----------------------------------------------------------------------===//
-// RunState
-//===----------------------------------------------------------------------===//
-
-std::string RunState::file(StringRef name) const {
-  SmallString<128> path(dir);
-  ::llvm::sys::path::append(path, name);
-  return path.str().str();
-}
-
-/// Whether a run leaves files of this name in its directory.
-static bool isOurs(StringRef name) {
-  return name == "state" || name == "statistics" || name == "run.llmx" ||
-         name.starts_with("state.") || name.starts_with("hidden.") ||
-         name.starts_with("layer.") || name.ends_with(".safetensors");
-}
-
-void RunState::removeFiles() {
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end;
-       it.increment(error))
-    if (isOurs(::llvm::sys::path::filename(it->path())))
-      std::ignore = fs::remove(it->path());
-}
-
-FailureOr<RunState> RunState::open(ModuleOp module, StringRef directory,
-                                   StringRef key) {
-  RunState state(module, directory, key);
-  if (std::error_code error = fs::create_directory(directory))
-    return module.emitError() << "cannot make the directory '" << directory
-                              << "': " << error.message();
-  fs::file_status status;
-  std::string path = state.file("state");
-  if (!fs::status(path, status) &&
-      status.type() == fs::file_type::regular_file) {
-    auto buffer = ::llvm::MemoryBuffer::getFile(path);
-    if (buffer) {
-      auto [hash, count] = (*buffer)->getBuffer().split('\n');
-      if (hash == key && !count.trim().getAsInteger(10, state.steps) &&
-          state.steps >= 0)
-        return state;
-    }
-  }
-  // A directory with a state is a run's, and files of these names in it are,
-  // too. Of another one nothing must be removed.
-  if (!fs::exists(path)) {
-    std::error_code error;
-    for (fs::directory_iterator it(directory, error), end; !error && it != end;
-         it.increment(error))
-      if (StringRef name = ::llvm::sys::path::filename(it->path());
-          !name.starts_with("state."))
-        return module.emitError()
-               << "the directory '" << directory << "' holds '" << name
-               << "' and is of no earlier run: name an empty one, or one that "
-                  "does not exist";
-    if (error)
-      return module.emitError() << "cannot read the directory '" << directory
-                                << "': " << error.message();
-  }
-  state.removeFiles();
-  if (failed(state.setDone(0)))
-    return failure();
-  return state;
-}
-
-LogicalResult RunState::setDone(int64_t count) {
-  auto failedWith = [&](const std::string &reason) {
-    return module.emitError()
-           << "cannot write '" << file("state") << "': " << reason;
-  };
-  auto temporary = fs::TempFile::create(file("state") + ".%%%%%%");
-  if (!temporary)
-    return failedWith(toString(temporary.takeError()));
-  ::llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
-  os << key << "\n" << count << "\n";
-  os.flush();
-  if (std::error_code error = os.error()) {
-    os.clear_error();
-    ::llvm::consumeError(temporary->discard());
-    return failedWith(error.message());
-  }
-  if (::llvm::Error error = temporary->keep(file("state")))
-    return failedWith(toString(std::move(error)));
-  steps = count;
-  return success();
-}
-
-void RunState::remove() {
-  removeFiles();
-  std::ignore = fs::remove(dir);
-}
-
-//===----------------------------------------------------------------------===//
-// SampleRunner
-//===----------------------------------------------------------------------===//
 
 SampleRunner::SampleRunner(ModuleOp module, const ::llm::ModuleRunner &runner,
                            Samples samples, const RunState &state)
@@ -217,23 +122,46 @@ LogicalResult SampleRunner::run(ModuleOp part, int64_t in, int64_t out,
   return success();
 }
 
+/// The bytes of elements that lie in the module.
+static std::string hashElements(ElementsAttr elements) {
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(elements)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    return blob ? ::llm::hashBytes(blob->getData()) : "";
+  }
+  if (auto dense = dyn_cast<DenseElementsAttr>(elements))
+    return ::llm::hashBytes(dense.getRawData());
+  return "";
+}
+
+/// All about a weight but where its bytes lie.
+static void describe(WeightOp weight, ::llvm::raw_ostream &os) {
+  AttrTypeReplacer placeless;
+  placeless.addReplacement([](SpanAttr span) {
+    return SpanAttr::get(span.getContext(), "-", 0, span.getLength(),
+                         span.getHash());
+  });
+  os << weight.getSymName() << " " << weight.getTensorType() << " "
+     << placeless.replace(weight.getFormat());
+  SmallVector<ComponentAttr> parts;
+  weight.getFormat().getParts(parts);
+  for (ComponentAttr part : parts)
+    if (auto elements = dyn_cast<ElementsAttr>(part.getSource()))
+      os << " " << hashElements(elements);
+}
+
 std::string hashRun(ModuleOp module, const Samples &samples,
                     StringRef options) {
   std::string text;
   ::llvm::raw_string_ostream os(text);
-  // Without the module's own attributes: they say where things are.
+  // Neither paths nor the module's own attributes, which say where things are
+  // and change from one process to the next; and not as a user wants IR
+  // printed.
   for (Operation &op : *module.getBody()) {
-    auto weight = dyn_cast<WeightOp>(op);
-    op.print(os, OpPrintingFlags().useLocalScope());
+    if (auto weight = dyn_cast<WeightOp>(op))
+      describe(weight, os);
+    else
+      op.print(os, ::llm::wholePrintingFlags().useLocalScope());
     os << "\n";
-    if (!weight)
-      continue;
-    SmallVector<ComponentAttr> parts;
-    weight.getFormat().getParts(parts);
-    for (ComponentAttr part : parts)
-      if (auto resource = dyn_cast<DenseResourceElementsAttr>(part.getSource());
-          resource && resource.getRawHandle().getBlob())
-        os << ::llm::hashBytes(resource.getRawHandle().getBlob()->getData());
   }
   for (const std::vector<int32_t> &sample : samples) {
     for (int32_t id : sample)

@@ -8,38 +8,9 @@
 #define LLM_PASSES_COMPRESS_SAMPLERUNNER_H
 
 #include "passes/Compress/CalibrationText.h"
+#include "passes/Compress/RunState.h"
 
 namespace mlir::llm {
-
-/// A directory of what a run that goes layer by layer has done, so that a later
-/// one goes on. What it is about is told by a key; what another key left there
-/// is removed.
-class RunState {
-public:
-  /// Makes the directory where it is missing. Reports through `module` one
-  /// that cannot be made, read or written.
-  static FailureOr<RunState> open(ModuleOp module, StringRef directory,
-                                  StringRef key);
-
-  const std::string &directory() const { return dir; }
-  /// A file of the directory.
-  std::string file(StringRef name) const;
-  /// Steps that are done.
-  int64_t done() const { return steps; }
-  /// Notes that `count` steps are done; what they left must be written.
-  LogicalResult setDone(int64_t count);
-  /// Removes the files and the directory.
-  void remove();
-
-private:
-  RunState(ModuleOp module, StringRef directory, StringRef key)
-      : module(module), dir(directory), key(key) {}
-  void removeFiles();
-
-  ModuleOp module;
-  std::string dir, key;
-  int64_t steps = 0;
-};
 
 /// Runs samples through parts of a decoder (DecoderParts), the hidden states
 /// between parts being files of a state, f32 [tokens, width].
