@@ -23,10 +23,11 @@
 //
 // With AVX2 it is instructions that bind. One or two tokens take the whole
 // panel, which is then read in the order in which it lies; four take one
-// register, or two for long groups. Such a pass touches every line of half a
-// panel, and the next pass the same ones: each fetches a part of the panel that
-// follows, or every other pass would wait for memory and the rest leave it
-// idle.
+// register, or two where groups are long or codes are unpacked: with one,
+// loads bind, five for four products, and sums of parts may wait in memory.
+// Such a pass touches every line of half a panel, and the next pass the same
+// ones: each fetches a part of the panel that follows, or every other pass
+// would wait for memory and the rest leave it idle.
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -554,7 +555,7 @@ Int8Emitter::Vectors Int8Emitter::doGroup(const Pass &pass, Value g,
 
 int64_t Int8Emitter::vectorsOf(int64_t tile) const {
   if (width < 16)
-    return tile <= 2 ? 4 : isWide() ? 2 : 1;
+    return tile <= 2 ? 4 : isWide() || variant.unpacks ? 2 : 1;
   return tile <= 6 ? 2 : 1;
 }
 
