@@ -10,18 +10,14 @@
 
 namespace llm::runtime {
 
-StopStrings::StopStrings(std::vector<std::string> list)
-    : strings(std::move(list)) {
-  std::erase(strings, std::string());
-}
-
 std::string StopStrings::push(std::string_view text) {
   if (found)
     return "";
   held += text;
   size_t cut = std::string::npos;
   for (const std::string &stop : strings)
-    cut = std::min(cut, held.find(stop));
+    if (!stop.empty())
+      cut = std::min(cut, held.find(stop));
   if (cut != std::string::npos) {
     found = true;
     std::string shown = held.substr(0, cut);
@@ -30,7 +26,7 @@ std::string StopStrings::push(std::string_view text) {
   }
   size_t keep = 0;
   for (const std::string &stop : strings) {
-    size_t longest = std::min(stop.size() - 1, held.size());
+    size_t longest = std::min(stop.size(), held.size());
     for (size_t length = longest; length > keep; --length)
       if (held.compare(held.size() - length, length, stop, 0, length) == 0)
         keep = length;

@@ -8,9 +8,9 @@
 #ifndef LLM_RUNTIME_SESSION_STOPSTRINGS_H
 #define LLM_RUNTIME_SESSION_STOPSTRINGS_H
 
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace llm::runtime {
 
@@ -19,8 +19,9 @@ namespace llm::runtime {
 /// is never shown in part.
 class StopStrings {
 public:
-  /// Empty strings are ignored.
-  explicit StopStrings(std::vector<std::string> strings);
+  /// `strings` outlive it; empty ones are ignored.
+  explicit StopStrings(std::span<const std::string> strings)
+      : strings(strings) {}
 
   /// Takes text, returns what is safe to show.
   std::string push(std::string_view text);
@@ -30,7 +31,7 @@ public:
   bool stopped() const { return found; }
 
 private:
-  std::vector<std::string> strings;
+  std::span<const std::string> strings;
   std::string held;
   bool found = false;
 };

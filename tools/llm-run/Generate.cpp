@@ -48,7 +48,19 @@ struct Requests {
   std::vector<GenerationRequest> list;
   /// Whether the number of tokens was asked for, or may be cut to the context.
   std::vector<bool> explicitLength;
+  /// What reading them from a file took.
+  uint64_t readingBytes = 0;
 };
+
+/// What a request takes besides the context of its sequences.
+uint64_t heldBytes(const GenerationRequest &request) {
+  uint64_t bytes =
+      sizeof(request) + request.name.capacity() +
+      (request.prompt.capacity() + request.eosIds.capacity()) * sizeof(int32_t);
+  for (const std::string &stop : request.stop)
+    bytes += sizeof(stop) + stop.capacity();
+  return bytes;
+}
 
 /// An empty text would end nothing.
 bool isStop(const Json &value) {
@@ -57,7 +69,7 @@ bool isStop(const Json &value) {
 
 /// Parses a request. A key that is given twice is an error, where the parser
 /// would take the last.
-Expected<Json> parseRequest(const std::string &line) {
+Expected<Json> parseRequest(std::string_view line) {
   std::set<std::string> keys;
   std::optional<std::string> twice;
   auto watch = [&](int depth, Json::parse_event_t event, Json &parsed) {
@@ -129,10 +141,11 @@ Status readRequestFile(const GenerateOptions &options,
                        const Tokenizer *tokenizer,
                        const GenerationRequest &defaults, Requests &requests) {
   LLM_ASSIGN_OR_RETURN(std::string text, readText(*options.prompts));
-  size_t lineNumber = 0;
+  size_t lineNumber = 0, longest = 0;
   for (size_t start = 0; start < text.size();) {
     size_t end = std::min(text.find('\n', start), text.size());
-    std::string line = text.substr(start, end - start);
+    std::string_view line = std::string_view(text).substr(start, end - start);
+    longest = std::max(longest, line.size());
     start = end + 1;
     ++lineNumber;
     if (line.find_first_not_of(" \t\r") == std::string::npos)
@@ -150,6 +163,8 @@ Status readRequestFile(const GenerateOptions &options,
   }
   if (requests.list.empty())
     return Status::invalidInput(*options.prompts + ": no requests");
+  // The parser has a long string twice, and gives a third.
+  requests.readingBytes = text.capacity() + 3 * longest;
   return Status::success();
 }
 
@@ -234,9 +249,9 @@ Status fitSession(const Artifact &artifact, const GenerateOptions &options,
           (options.common.context ? " (--context)" : ", the model's maximum"));
     }
     longest = std::max(longest, needed);
-    session.held += sizeof(request) + request.name.capacity() +
-                    request.prompt.capacity() * sizeof(int32_t);
+    session.held += heldBytes(request);
   }
+  session.held += requests.readingBytes;
   session.context = static_cast<int32_t>(longest);
   session.maxSequences = options.maxSequences;
   setLengths(requests, options.maxSequences, session);

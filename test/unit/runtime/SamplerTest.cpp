@@ -252,8 +252,9 @@ TEST(Sampler, RefusesMeaninglessParameters) {
 
 TEST(StopStrings, CutsBeforeTheFirstHoweverItArrives) {
   const std::string text = "one stop two STOP three";
+  const std::vector<std::string> strings{"STOP", "", "stopp"};
   for (size_t part = 1; part <= text.size(); ++part) {
-    StopStrings stops({"STOP", "", "stopp"});
+    StopStrings stops(strings);
     std::string shown;
     for (size_t i = 0; i < text.size(); i += part) {
       shown += stops.push(text.substr(i, part));
@@ -267,7 +268,8 @@ TEST(StopStrings, CutsBeforeTheFirstHoweverItArrives) {
 }
 
 TEST(StopStrings, FlushGivesWhatOnlyLookedLikeOne) {
-  StopStrings stops({"aab"});
+  const std::vector<std::string> strings{"aab"};
+  StopStrings stops(strings);
   std::string shown = stops.push("xaa");
   EXPECT_EQ(shown, "x");
   shown += stops.push("a");
@@ -277,7 +279,8 @@ TEST(StopStrings, FlushGivesWhatOnlyLookedLikeOne) {
 }
 
 TEST(StopStrings, TheEarliestOfSeveralWins) {
-  StopStrings stops({"world", "lo w"});
+  const std::vector<std::string> strings{"world", "lo w"};
+  StopStrings stops(strings);
   EXPECT_EQ(stops.push("hello world"), "hel");
   EXPECT_TRUE(stops.stopped());
 }
