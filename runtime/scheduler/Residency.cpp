@@ -30,8 +30,8 @@ void Scheduler::admit() {
 }
 
 /// Whether there are pages for all tokens that `sequence` and the resident ones
-/// have, and one more for each that may yet need it: without it, the next token
-/// could make the newcomer leave again.
+/// have, and one more, or as many as the next drafts take, for each that may
+/// yet need it: without it, the next token could make the newcomer leave again.
 bool Scheduler::hasRoomFor(const Sequence &sequence) const {
   int64_t reused = 0, reusedIdle = 0;
   if (prefixes) {
@@ -50,7 +50,9 @@ bool Scheduler::hasRoomFor(const Sequence &sequence) const {
     auto pagesFor = [&](const Sequence &each) {
       auto tokens = static_cast<int64_t>(each.tokens.size());
       int64_t pages = (tokens + pageSize - 1) / pageSize;
-      return pages + (each.most > pages * pageSize);
+      int64_t next = std::min(tokens + 1 + options.maxDraft, each.most);
+      return std::max(pages + (each.most > pages * pageSize),
+                      (next + pageSize - 1) / pageSize);
     };
     int64_t perBlock = cache.unit() / pageSize;
     int64_t needed = pagesFor(sequence) - reused * perBlock;
@@ -175,11 +177,13 @@ void Scheduler::reuse(Sequence &sequence) {
   updateActive(sequence, before);
 }
 
-/// Gives the blocks that a sequence has filled to the prefix cache. Where the
-/// cache has an equal one, which another sequence computed, the two become one.
+/// Gives the blocks that a sequence has filled, with other tokens than drafts,
+/// to the prefix cache. Where the cache has an equal one, which another
+/// sequence computed, the two become one.
 void Scheduler::share(Sequence &sequence) {
   auto unit = static_cast<size_t>(prefixes->unit());
-  while ((sequence.blocks.size() + 1) * unit <= sequence.done) {
+  size_t filled = std::min(sequence.done, sequence.kept());
+  while ((sequence.blocks.size() + 1) * unit <= filled) {
     size_t index = sequence.blocks.size();
     std::vector<int32_t> pages;
     auto own = [&](int group) {

@@ -43,7 +43,7 @@ Expected<Scheduler::SequenceId> Scheduler::add(int64_t most) {
 
 Expected<Scheduler::SequenceId> Scheduler::fork(SequenceId parent) {
   const Sequence &from = sequences.at(parent);
-  if (from.isActive())
+  if (from.isActive() || from.drafts > 0)
     return Status::invalidInput("a sequence with waiting tokens is forked");
   LLM_ASSIGN_OR_RETURN(SequenceId id, add(from.most));
   Sequence &to = sequences.at(id);
@@ -91,10 +91,9 @@ void Scheduler::updateActive(Sequence &sequence, bool before) {
     waiting.erase(&sequence);
 }
 
-Status Scheduler::append(SequenceId id, std::span<const int32_t> tokens,
-                         llm_role role, Logits logits) {
-  Sequence &sequence = sequences.at(id);
-  size_t length = sequence.tokens.size() + tokens.size();
+/// Whether a sequence may have `more` tokens.
+Status Scheduler::verifyLength(const Sequence &sequence, size_t more) const {
+  size_t length = sequence.tokens.size() + more;
   if (length > static_cast<size_t>(options.context))
     return Status::invalidInput("a sequence of " + std::to_string(length) +
                                 " tokens does not fit in the context of " +
@@ -103,6 +102,15 @@ Status Scheduler::append(SequenceId id, std::span<const int32_t> tokens,
     return Status::resource("a sequence of " + std::to_string(length) +
                             " tokens does not fit in the cache, which has " +
                             std::to_string(cache.numSlots()) + " slots");
+  return sequence.drafts == 0
+             ? Status::success()
+             : Status::invalidInput("a sequence with drafts is continued");
+}
+
+Status Scheduler::append(SequenceId id, std::span<const int32_t> tokens,
+                         llm_role role, Logits logits) {
+  Sequence &sequence = sequences.at(id);
+  LLM_RETURN_IF_ERROR(verifyLength(sequence, tokens.size()));
   bool before = sequence.isActive();
   for (size_t i = 0; i < tokens.size(); ++i) {
     bool wanted = logits == Logits::All ||
@@ -113,6 +121,30 @@ Status Scheduler::append(SequenceId id, std::span<const int32_t> tokens,
   return Status::success();
 }
 
+Status Scheduler::draft(SequenceId id, std::span<const int32_t> tokens) {
+  if (static_cast<int64_t>(tokens.size()) > options.maxDraft)
+    return Status::invalidInput(
+        "a draft of " + std::to_string(tokens.size()) + " tokens, where " +
+        std::to_string(options.maxDraft) + " are the most");
+  LLM_RETURN_IF_ERROR(append(id, tokens, LLM_ROLE_GENERATED, Logits::All));
+  sequences.at(id).drafts = tokens.size();
+  return Status::success();
+}
+
+void Scheduler::keep(SequenceId id, int64_t length) {
+  Sequence &sequence = sequences.at(id);
+  size_t undecided = sequence.tokens.size() - static_cast<size_t>(length);
+  sequence.drafts = std::min(sequence.drafts, undecided);
+  if (prefixes)
+    share(sequence);
+}
+
+bool Scheduler::isCurrent(const Row &row) const {
+  auto found = sequences.find(row.sequence);
+  return found != sequences.end() &&
+         row.position < static_cast<int64_t>(found->second.done);
+}
+
 Status Scheduler::rollback(SequenceId id, int64_t length) {
   Sequence &sequence = sequences.at(id);
   if (length < 0 || length > static_cast<int64_t>(sequence.tokens.size()))
@@ -121,6 +153,7 @@ Status Scheduler::rollback(SequenceId id, int64_t length) {
         " tokens cannot be cut to " + std::to_string(length));
   bool before = sequence.isActive();
   auto kept = static_cast<size_t>(length);
+  sequence.drafts -= std::min(sequence.drafts, sequence.tokens.size() - kept);
   sequence.tokens.resize(kept);
   sequence.computed = std::min(sequence.computed, kept);
   if (kept < sequence.done) {
@@ -160,20 +193,32 @@ int64_t Scheduler::chunkOf(const Entry &entry, int64_t most, bool first) const {
   return whole > 0 || !first ? std::max<int64_t>(whole, 0) : most;
 }
 
+/// Rows of logits that an entry's tokens want.
+int64_t Scheduler::Entry::rows() const {
+  auto first =
+      sequence->tokens.begin() + static_cast<ptrdiff_t>(sequence->done);
+  return std::count_if(first, first + static_cast<ptrdiff_t>(count),
+                       [](const Token &token) { return token.wantsLogits; });
+}
+
 std::vector<Scheduler::Entry> Scheduler::choose() const {
   std::vector<Entry> entries, backlog;
   for (Sequence *sequence : resident) {
     if (!sequence->isActive())
       continue;
     size_t run = runLength(*sequence);
-    bool decodes =
-        run == 1 && sequence->tokens[sequence->done].role == LLM_ROLE_GENERATED;
+    // The next token, and what is drafted after it.
+    bool decodes = run <= 1 + sequence->drafts &&
+                   sequence->tokens[sequence->done].role == LLM_ROLE_GENERATED;
     (decodes ? entries : backlog).push_back({sequence, run});
   }
+  int64_t budget = options.chunk, rows = options.maxLogitRows;
+  for (const Entry &entry : entries) {
+    budget -= static_cast<int64_t>(entry.count);
+    rows -= entry.rows();
+  }
   // One token at least, or a batch that decodes would hold new prompts off.
-  int64_t budget = std::max<int64_t>(
-      options.chunk - static_cast<int64_t>(entries.size()), 1);
-  int64_t rows = options.maxLogitRows - static_cast<int64_t>(entries.size());
+  budget = std::max<int64_t>(budget, 1);
   bool first = true;
   for (size_t i = 0; i < backlog.size() && budget > 0; ++i) {
     Entry entry = backlog[i];
@@ -202,19 +247,27 @@ std::vector<Scheduler::Entry> Scheduler::choose() const {
   return ordered;
 }
 
+/// Drafts among an entry's tokens.
+size_t Scheduler::Entry::drafts() const {
+  size_t end = sequence->done + count;
+  return std::min(count, end - std::min(end, sequence->kept()));
+}
+
 /// Room for the entries' tokens. False, with nothing changed, when there are
 /// not enough pages.
 bool Scheduler::reserve(std::span<const Entry> entries) {
-  for (size_t i = 0; i < entries.size(); ++i)
-    for (int group = 0; group < cache.numGroups(); ++group) {
-      if (grow(*entries[i].sequence, group,
-               static_cast<int32_t>(entries[i].count)))
-        continue;
-      for (size_t j = 0; j <= i; ++j)
-        for (BlockTable &table : entries[j].sequence->tables)
-          table.rollback(static_cast<int32_t>(entries[j].sequence->done));
-      return false;
-    }
+  // Drafts come last: which pages the others get does not depend on them.
+  for (bool drafts : {false, true})
+    for (const Entry &entry : entries)
+      for (int group = 0; group < cache.numGroups(); ++group) {
+        size_t count = drafts ? entry.drafts() : entry.count - entry.drafts();
+        if (grow(*entry.sequence, group, static_cast<int32_t>(count)))
+          continue;
+        for (const Entry &each : entries)
+          for (BlockTable &table : each.sequence->tables)
+            table.rollback(static_cast<int32_t>(each.sequence->done));
+        return false;
+      }
   return true;
 }
 

@@ -23,12 +23,15 @@ namespace llm::runtime {
 
 struct SchedulerOptions {
   /// Tokens of a step at most, except that every sequence which generates gets
-  /// its one token: a step has at most max(chunk, sequences) tokens.
+  /// its one token and its drafts: a step has at most
+  /// max(chunk, sequences x (1 + maxDraft)) tokens.
   int64_t chunk = 512;
   /// Sequences that are resident at once: others wait.
   int64_t maxSequences = 1;
-  /// Rows of logits in a step at most.
+  /// Rows of logits in a step at most, maxSequences x (1 + maxDraft) or more.
   int64_t maxLogitRows = 1;
+  /// Tokens that are drafted for a sequence at most.
+  int64_t maxDraft = 0;
   int32_t context = 0;
   /// Shares the chunk evenly among the sequences that have a backlog, instead
   /// of first come, first served (which answers the first one soonest).
@@ -74,10 +77,19 @@ public:
   void remove(SequenceId id);
 
   /// Queues tokens. InvalidInput when the sequence would exceed the context,
-  /// Resource when it would exceed the cache.
+  /// or has drafts, Resource when it would exceed the cache.
   Status append(SequenceId id, std::span<const int32_t> tokens, llm_role role,
                 Logits logits);
-  /// Drops the tokens from `length` on, waiting or not.
+  /// Queues maxDraft tokens at most, of generated role and with logits of all,
+  /// that may yet be dropped: they are drafts, and nobody else is given what
+  /// they computed, until keep() says that they are right or rollback() drops
+  /// them. Refused as append() is.
+  Status draft(SequenceId id, std::span<const int32_t> tokens);
+  /// The tokens before `length`, at most length(), are no drafts any more.
+  void keep(SequenceId id, int64_t length);
+  /// Drops the tokens from `length` on, waiting or not. Of a sequence with
+  /// drafts this leaves, in cache and tables, what there would be if the
+  /// dropped ones had never been drafted.
   Status rollback(SequenceId id, int64_t length);
 
   /// Tokens of the sequence, waiting ones included.
@@ -101,6 +113,8 @@ public:
     SequenceId sequence;
     int64_t position;
   };
+  /// Whether a row of the last step is of a token that is still there.
+  bool isCurrent(const Row &row) const;
   struct Step {
     Symbols symbols;
     std::vector<Row> rows;
@@ -140,6 +154,8 @@ private:
     size_t done = 0;
     /// Tokens that have been computed once: those from here on wait.
     size_t computed = 0;
+    /// Tokens at the end that are drafts.
+    size_t drafts = 0;
     int32_t stateSlot = -1; ///< -1: not resident
     std::vector<BlockTable> tables;
     /// What of `tables` is in the prefix cache, from the beginning.
@@ -148,6 +164,8 @@ private:
 
     bool isResident() const { return stateSlot >= 0; }
     bool isActive() const { return computed < tokens.size(); }
+    /// Tokens that will not be dropped.
+    size_t kept() const { return tokens.size() - drafts; }
   };
   struct Earlier {
     bool operator()(const Sequence *a, const Sequence *b) const {
@@ -158,6 +176,9 @@ private:
   struct Entry {
     Sequence *sequence;
     size_t count;
+
+    int64_t rows() const;
+    size_t drafts() const;
   };
 
   // Which sequences have pages: Residency.cpp.
@@ -176,6 +197,7 @@ private:
   void share(Sequence &sequence);
   void releaseBlocks(Sequence &sequence, size_t length);
 
+  Status verifyLength(const Sequence &sequence, size_t more) const;
   void updateActive(Sequence &sequence, bool before);
   size_t runLength(const Sequence &sequence) const;
   int64_t chunkOf(const Entry &entry, int64_t most, bool first) const;

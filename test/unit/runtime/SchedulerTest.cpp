@@ -21,6 +21,7 @@ namespace {
 constexpr int32_t context = 64;
 constexpr int64_t slots = 96;
 constexpr int numGroups = 2;
+constexpr uint32_t draftTokens = 3;
 
 /// What a cache slot holds.
 using Triple = std::array<int32_t, 3>;
@@ -40,14 +41,15 @@ public:
     auto created = Cache::create(manifest, shape);
     EXPECT_TRUE(created);
     cache = std::make_unique<Cache>(*std::move(created));
-    StepArrays::Capacity capacity{10, 4, 10, cache->tableWidth(), numGroups};
+    StepArrays::Capacity capacity{16, 4, 16, cache->tableWidth(), numGroups};
     auto step = StepArrays::create(capacity);
     EXPECT_TRUE(step);
     arrays = std::make_unique<StepArrays>(*std::move(step));
     SchedulerOptions options;
     options.chunk = 10;
     options.maxSequences = 4;
-    options.maxLogitRows = 10;
+    options.maxLogitRows = 16;
+    options.maxDraft = draftTokens;
     options.context = context;
     options.prefixCache = prefixCache;
     scheduler = std::make_unique<Scheduler>(options, *cache, *arrays);
@@ -69,6 +71,8 @@ public:
     else if (action == 4)
       rollback(id, sequence,
                below(static_cast<uint32_t>(sequence.tokens.size() + 1)));
+    else if (action == 5)
+      draft(id, sequence);
     else if (action <= 12)
       append(id, sequence);
     else
@@ -136,13 +140,15 @@ public:
                 cache->allocator(group).numPages());
   }
 
-  int64_t totalReused = 0, totalPreempted = 0, totalParked = 0, steps = 0;
+  int64_t totalReused = 0, totalPreempted = 0, totalParked = 0, totalDrafts = 0,
+          steps = 0;
 
 private:
   struct Sequence {
     std::vector<std::pair<int32_t, int32_t>> tokens; ///< id, role
     std::vector<bool> wanted;
     size_t computed = 0;
+    size_t drafts = 0; ///< at the end
   };
 
   uint32_t below(uint32_t limit) {
@@ -159,7 +165,8 @@ private:
 
   void fork(Scheduler::SequenceId id, const Sequence &sequence) {
     auto child = scheduler->fork(id);
-    ASSERT_EQ(child.ok(), sequence.computed == sequence.tokens.size());
+    ASSERT_EQ(child.ok(), sequence.computed == sequence.tokens.size() &&
+                              sequence.drafts == 0);
     if (child)
       sequences[*child] = sequence;
   }
@@ -173,9 +180,36 @@ private:
 
   void rollback(Scheduler::SequenceId id, Sequence &sequence, uint32_t length) {
     ASSERT_TRUE(scheduler->rollback(id, length));
+    sequence.drafts -=
+        std::min(sequence.drafts, sequence.tokens.size() - length);
     sequence.tokens.resize(length);
     sequence.wanted.resize(length);
     sequence.computed = std::min<size_t>(sequence.computed, length);
+  }
+
+  /// Drafts, or decides how many of the drafts are right.
+  void draft(Scheduler::SequenceId id, Sequence &sequence) {
+    if (sequence.drafts > 0) {
+      auto first =
+          static_cast<uint32_t>(sequence.tokens.size() - sequence.drafts);
+      uint32_t kept = first + below(static_cast<uint32_t>(sequence.drafts) + 1);
+      scheduler->keep(id, kept);
+      sequence.drafts = sequence.tokens.size() - kept;
+      return rollback(id, sequence, kept);
+    }
+    std::vector<int32_t> added(1 + below(draftTokens));
+    for (size_t i = 0; i < added.size(); ++i)
+      added[i] = static_cast<int32_t>(sequence.tokens.size() + i);
+    bool fits = sequence.tokens.size() + added.size() <= context;
+    ASSERT_EQ(scheduler->draft(id, added).ok(), fits);
+    if (!fits)
+      return;
+    ++totalDrafts;
+    sequence.drafts = added.size();
+    for (int32_t token : added) {
+      sequence.tokens.emplace_back(token, LLM_ROLE_GENERATED);
+      sequence.wanted.push_back(true);
+    }
   }
 
   /// Tokens that others have at the same place, mostly.
@@ -189,7 +223,10 @@ private:
     std::array kinds{Logits::None, Logits::Last, Logits::Last, Logits::All};
     Logits logits = kinds[below(4)];
     bool fits = sequence.tokens.size() + count <= context;
-    ASSERT_EQ(scheduler->append(id, added, role, logits).ok(), fits);
+    ASSERT_EQ(scheduler->append(id, added, role, logits).ok(),
+              fits && sequence.drafts == 0);
+    if (sequence.drafts > 0)
+      return draft(id, sequence);
     if (!fits)
       return rollback(id, sequence, below(8));
     for (uint32_t i = 0; i < count; ++i) {
@@ -252,7 +289,7 @@ private:
 class RandomHistories : public testing::TestWithParam<bool> {};
 
 TEST_P(RandomHistories, LoseNothingAndLeakNothing) {
-  int64_t reused = 0, preempted = 0, parked = 0, steps = 0;
+  int64_t reused = 0, preempted = 0, parked = 0, drafts = 0, steps = 0;
   for (unsigned seed = 1; seed <= 5; ++seed) {
     Model model(GetParam(), seed);
     for (int i = 0; i < 20000; ++i) {
@@ -266,11 +303,13 @@ TEST_P(RandomHistories, LoseNothingAndLeakNothing) {
     reused += model.totalReused;
     preempted += model.totalPreempted;
     parked += model.totalParked;
+    drafts += model.totalDrafts;
     steps += model.steps;
   }
   // The histories are those that are meant.
   EXPECT_GT(steps, 30000);
   EXPECT_GT(parked, 1000);
+  EXPECT_GT(drafts, 1000);
   EXPECT_GT(preempted, 20);
   EXPECT_EQ(reused > 1000, GetParam());
 }
