@@ -425,6 +425,19 @@ private:
         call->set_kind(artifact::Iteration::Call::SAMPLE);
         continue;
       }
+      if (isa<rt::AcceptOp>(inner)) {
+        call->set_kind(artifact::Iteration::Call::ACCEPT);
+        continue;
+      }
+      if (auto draft = dyn_cast<rt::DraftOp>(inner)) {
+        call->set_kind(artifact::Iteration::Call::DRAFT);
+        artifact::Draft *out = call->mutable_draft();
+        out->set_lookup(static_cast<uint32_t>(draft.getLookup()));
+        out->set_tokens(static_cast<uint32_t>(draft.getTokens()));
+        for (int64_t cost : draft.getCosts())
+          out->add_costs(static_cast<uint32_t>(cost));
+        continue;
+      }
       auto callee = cast<rt::CallOp>(inner).getCallee();
       auto program = programs.find(callee);
       if (program == programs.end())

@@ -240,11 +240,19 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&op.getBody());
     for (const artifact::Iteration::Call &call : iteration.calls()) {
-      if (call.kind() == artifact::Iteration::Call::SAMPLE)
+      if (call.kind() == artifact::Iteration::Call::SAMPLE) {
         rt::SampleOp::create(builder, loc);
-      else
+      } else if (call.kind() == artifact::Iteration::Call::ACCEPT) {
+        rt::AcceptOp::create(builder, loc);
+      } else if (call.kind() == artifact::Iteration::Call::DRAFT) {
+        const artifact::Draft &draft = call.draft();
+        SmallVector<int64_t> costs(draft.costs().begin(), draft.costs().end());
+        rt::DraftOp::create(builder, loc, draft.lookup(), draft.tokens(),
+                            costs);
+      } else {
         rt::CallOp::create(builder, loc,
                            manifest.programs(call.program()).name());
+      }
     }
   }
 

@@ -94,6 +94,13 @@ private:
 /// sizes that depend on symbols are checked when a program is resolved.
 Status verifyManifest(const artifact::Manifest &manifest, uint64_t fileSize);
 
+/// A part of that, for an iteration whose programs exist: one that drafts
+/// consists of the draft, a row-invariant program and what accepts; the draft's
+/// numbers lie within their bounds, and what it leaves in the cache can be
+/// dropped.
+Status verifyDrafts(const artifact::Manifest &manifest,
+                    const artifact::Iteration &iteration);
+
 /// Whether the sizes of a verified manifest can be had in the steps that every
 /// session comes to: no expression overflows or divides by zero, transient
 /// buffers lie in the arena, and each dispatch has a variant.

@@ -395,8 +395,8 @@ private:
       std::string where = "iteration " + quoted(iteration.name());
       LLM_RETURN_IF_ERROR(verifyName(iteration.name()).withContext(where));
       for (const Iteration::Call &call : iteration.calls()) {
-        if (call.kind() != Iteration::Call::PROGRAM &&
-            call.kind() != Iteration::Call::SAMPLE)
+        if (call.kind() < Iteration::Call::PROGRAM ||
+            call.kind() > Iteration::Call::ACCEPT)
           return Status::unsupported(where + ": a call's kind " +
                                      std::to_string(call.kind()) +
                                      " is not known");
@@ -405,6 +405,7 @@ private:
               verifyIndex("program", call.program(), manifest.programs_size())
                   .withContext(where));
       }
+      LLM_RETURN_IF_ERROR(verifyDrafts(manifest, iteration).withContext(where));
     }
     return Status::success();
   }

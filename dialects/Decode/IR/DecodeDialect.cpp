@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Decode/IR/DecodeDialect.h"
 
+#include "llm/ABI/step.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -46,6 +48,41 @@ LogicalResult LoopOp::verifyRegions() {
   if (yield.getCache().getType() != block.getArgument(1).getType())
     return yield.emitOpError("yields a cache of another type than the loop's");
   return kv::verifyLinearUse(*this);
+}
+
+LogicalResult DraftsType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t tokens) {
+  if (tokens < 1 || tokens > LLM_MAX_DRAFT)
+    return emitError() << "drafts have 1 to " << LLM_MAX_DRAFT
+                       << " tokens, not " << tokens;
+  return success();
+}
+
+LogicalResult AcceptOp::verify() {
+  if (cast<RankedTensorType>(getLogits().getType()).getRank() != 2 ||
+      cast<RankedTensorType>(getIds().getType()).getRank() != 1 ||
+      cast<RankedTensorType>(getLength().getType()).getRank() != 1)
+    return emitOpError("logits are [rows, vocabulary], ids [tokens], lengths "
+                       "[sequences]");
+  return success();
+}
+
+LogicalResult DraftOp::verify() {
+  if (getLookup() < 1 || getLookup() > LLM_MAX_LOOKUP)
+    return emitOpError("looks up 1 to ")
+           << LLM_MAX_LOOKUP << " tokens, not " << getLookup();
+  ArrayRef<int64_t> costs = getCosts();
+  int64_t tokens = cast<DraftsType>(getDrafts().getType()).getTokens();
+  if (static_cast<int64_t>(costs.size()) != tokens + 1)
+    return emitOpError("has costs for ")
+           << static_cast<int64_t>(costs.size()) - 1 << " tokens and drafts "
+           << tokens;
+  if (costs.front() != LLM_DRAFT_COST_UNIT || !::llvm::is_sorted(costs) ||
+      costs.back() > LLM_MAX_DRAFT_COST)
+    return emitOpError("costs ascend from ")
+           << LLM_DRAFT_COST_UNIT << ", to " << LLM_MAX_DRAFT_COST
+           << " at most";
+  return success();
 }
 
 LogicalResult SampleOp::verify() {

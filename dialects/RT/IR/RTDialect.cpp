@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/RT/IR/RTDialect.h"
 
+#include "llm/ABI/step.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/SetVector.h"
@@ -504,15 +505,44 @@ LogicalResult KernelOp::verifyRegions() {
   return success();
 }
 
+LogicalResult DraftOp::verify() {
+  if (getLookup() < 1 || getLookup() > LLM_MAX_LOOKUP || getTokens() < 1 ||
+      getTokens() > LLM_MAX_DRAFT)
+    return emitOpError("looks up 1 to ")
+           << LLM_MAX_LOOKUP << " tokens and proposes 1 to " << LLM_MAX_DRAFT;
+  ArrayRef<int64_t> costs = getCosts();
+  if (costs.size() != getTokens() + 1 ||
+      costs.front() != LLM_DRAFT_COST_UNIT || !::llvm::is_sorted(costs) ||
+      costs.back() > LLM_MAX_DRAFT_COST)
+    return emitOpError("has ")
+           << getTokens() + 1 << " costs, ascending from "
+           << LLM_DRAFT_COST_UNIT << " to " << LLM_MAX_DRAFT_COST << " at most";
+  return success();
+}
+
 LogicalResult IterationOp::verifyRegions() {
   bool called = false;
+  Operation *draft = nullptr;
   for (Operation &op : getBody().front()) {
-    if (!isa<CallOp, SampleOp>(op))
+    if (!isa<CallOp, SampleOp, DraftOp, AcceptOp>(op))
       return op.emitOpError("an iteration holds calls only");
     if (isa<SampleOp>(op) && !called)
       return op.emitOpError("samples before a program ran");
+    if (isa<DraftOp>(op) && (called || draft))
+      return op.emitOpError("drafts come once, before the program that "
+                            "verifies them");
+    if (isa<AcceptOp>(op) && !(draft && called))
+      return op.emitOpError("accepts what no program has verified");
+    if (isa<DraftOp>(op))
+      draft = &op;
+    if (isa<AcceptOp>(op))
+      return &op == &getBody().front().back()
+                 ? success()
+                 : op.emitOpError("ends an iteration");
     called |= isa<CallOp>(op);
   }
+  if (draft)
+    return draft->emitOpError("no rt.accept follows");
   return success();
 }
 

@@ -289,6 +289,42 @@ def RT_SampleOp : RT_Op<"sample", [HasParent<"IterationOp">]> {
   let assemblyFormat = "attr-dict";
 }
 
+def RT_DraftOp : RT_Op<"draft", [HasParent<"IterationOp">]> {
+  let summary = "Propose `tokens` tokens at most for each sequence that generates";
+  let description = [{
+    What followed the last `lookup` tokens of a sequence where they occurred before;
+    the program that is called next computes them, too. `costs` are those of
+    `decode.draft`.
+
+    ```mlir
+    rt.iteration @generate {
+      rt.draft lookup 3 tokens 2 costs [1000, 1100, 1200]
+      rt.call @target
+      rt.accept
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$lookup, I64Attr:$tokens, DenseI64ArrayAttr:$costs);
+  let assemblyFormat = "`lookup` $lookup `tokens` $tokens `costs` $costs attr-dict";
+  let hasVerifier = 1;
+}
+
+def RT_AcceptOp : RT_Op<"accept", [HasParent<"IterationOp">]> {
+  let summary = "Pick tokens as far as the drafts were right, and drop the rest";
+  let description = [{
+    As `decode.accept` and, with its lengths, `kv.rollback`.
+
+    ```mlir
+    rt.iteration @generate {
+      rt.draft lookup 3 tokens 2 costs [1000, 1100, 1200]
+      rt.call @target
+      rt.accept
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def RT_HostFunctionOp : RT_Op<"host_function", [Symbol]> {
   let summary = "A whole graph as one compiled function (the generic path)";
   let description = [{

@@ -77,8 +77,19 @@ struct llm_sampling {
   float top_p;              ///< 1 = off
   float min_p;              ///< 0 = off
   float repetition_penalty; ///< 1 = off
-  int32_t max_draft;        ///< k: tokens to draft at most, 0 = none
+  int32_t max_draft;        ///< tokens to draft at most, 0 = none; an artifact
+                            ///< without speculation drafts none
 };
+
+/// Bounds of what an iteration drafts: tokens for a sequence, and tokens that a
+/// lookup compares.
+#define LLM_MAX_DRAFT 16
+#define LLM_MAX_LOOKUP 16
+
+/// Costs of steps with drafts are multiples of 1 / this of a step without, and
+/// no step costs more than LLM_MAX_DRAFT_COST.
+#define LLM_DRAFT_COST_UNIT 1000
+#define LLM_MAX_DRAFT_COST 1000000
 
 #ifdef __cplusplus
 }

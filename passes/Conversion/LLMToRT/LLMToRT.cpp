@@ -795,7 +795,7 @@ struct ConvertLLMToRTPass
     return success();
   }
 
-  /// An iteration is a straight list: calls of programs and the sampling.
+  /// An iteration is a straight list: calls of programs and what picks tokens.
   static LogicalResult convertLoop(decode::LoopOp loop, OpBuilder &builder) {
     builder.setInsertionPoint(loop);
     auto iteration = rt::IterationOp::create(builder, loop.getLoc(),
@@ -806,6 +806,16 @@ struct ConvertLLMToRTPass
         rt::CallOp::create(builder, op.getLoc(), call.getCallee());
       else if (isa<decode::SampleOp>(op))
         rt::SampleOp::create(builder, op.getLoc());
+      else if (auto draft = dyn_cast<decode::DraftOp>(op))
+        rt::DraftOp::create(builder, op.getLoc(), draft.getLookup(),
+                            draft.getDrafts().getType().getTokens(),
+                            draft.getCosts());
+      else if (isa<decode::AcceptOp>(op))
+        rt::AcceptOp::create(builder, op.getLoc());
+      else if (isa<decode::VerifyOp, kv::RollbackOp>(op))
+        // A step has the drafts that precede it, and rt.accept drops what
+        // decode.accept says.
+        continue;
       else
         return op.emitOpError("has no place in an rt.iteration");
     }

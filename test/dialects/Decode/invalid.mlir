@@ -142,3 +142,69 @@ func.func @sample_rows(%l: tensor<4x512xf32>, %s: !decode.sampling) {
   %0 = decode.sample %l, %s : tensor<4x512xf32> -> tensor<3xi32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{drafts have 1 to 16 tokens, not 0}}
+func.func private @no_drafts(!decode.drafts<0>)
+
+// -----
+
+// expected-error@+1 {{drafts have 1 to 16 tokens, not 17}}
+func.func private @many_drafts(!decode.drafts<17>)
+
+// -----
+
+func.func @lookup_none(%step: !kv.step) {
+  // expected-error@+1 {{'decode.draft' op looks up 1 to 16 tokens, not 0}}
+  %0 = decode.draft %step lookup 0 costs [1000, 1100] : !decode.drafts<1>
+  return
+}
+
+// -----
+
+func.func @few_costs(%step: !kv.step) {
+  // expected-error@+1 {{'decode.draft' op has costs for 1 tokens and drafts 2}}
+  %0 = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<2>
+  return
+}
+
+// -----
+
+func.func @first_cost(%step: !kv.step) {
+  // expected-error@+1 {{'decode.draft' op costs ascend from 1000, to 1000000 at most}}
+  %0 = decode.draft %step lookup 3 costs [900, 1100] : !decode.drafts<1>
+  return
+}
+
+// -----
+
+func.func @costs_descend(%step: !kv.step) {
+  // expected-error@+1 {{'decode.draft' op costs ascend from 1000, to 1000000 at most}}
+  %0 = decode.draft %step lookup 3 costs [1000, 1100, 1050] : !decode.drafts<2>
+  return
+}
+
+// -----
+
+func.func @cost_endless(%step: !kv.step) {
+  // expected-error@+1 {{'decode.draft' op costs ascend from 1000, to 1000000 at most}}
+  %0 = decode.draft %step lookup 3 costs [1000, 1000001] : !decode.drafts<1>
+  return
+}
+
+// -----
+
+func.func @accept_logits(%l: tensor<512xf32>, %d: !decode.drafts<2>, %s: !decode.sampling) {
+  // expected-error@+1 {{'decode.accept' op logits are [rows, vocabulary], ids [tokens], lengths [sequences]}}
+  %0, %1 = decode.accept %l, %d, %s : tensor<512xf32>, !decode.drafts<2> -> tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @accept_lengths(%l: tensor<?x512xf32>, %d: !decode.drafts<2>, %s: !decode.sampling) {
+  // expected-error@+1 {{'decode.accept' op logits are [rows, vocabulary], ids [tokens], lengths [sequences]}}
+  %0, %1 = decode.accept %l, %d, %s : tensor<?x512xf32>, !decode.drafts<2> -> tensor<?xi32>, tensor<?x1xi32>
+  return
+}

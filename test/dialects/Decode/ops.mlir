@@ -26,6 +26,28 @@ decode.loop @generate {
   decode.yield %1, %0#1 : tensor<?xi32>, !kv.cache<#g>
 }
 
+// CHECK-LABEL: func.func private @drafts
+// CHECK-SAME: (!decode.drafts<4>)
+func.func private @drafts(!decode.drafts<4>)
+
+// CHECK-LABEL: decode.loop @speculate
+// CHECK-SAME:  {
+decode.loop @speculate {
+// CHECK-NEXT: ^bb0(%arg0: !kv.step, %arg1: !kv.cache<<{{.*}}>>, %arg2: !decode.sampling):
+^bb0(%arg0: !kv.step, %arg1: !kv.cache<#g>, %arg2: !decode.sampling):
+  // CHECK-NEXT: %0 = decode.draft %arg0 lookup 3 costs [1000, 1100, 1200] : <2>
+  %0 = decode.draft %arg0 lookup 3 costs [1000, 1100, 1200] : !decode.drafts<2>
+  // CHECK-NEXT: %1 = decode.verify %arg0, %0 : !kv.step, <2>
+  %1 = decode.verify %arg0, %0 : !kv.step, !decode.drafts<2>
+  // CHECK-NEXT: %2:2 = func.call @target(%1, %arg1)
+  %2:2 = func.call @target(%1, %arg1) : (!kv.step, !kv.cache<#g>) -> (tensor<?x512xf32>, !kv.cache<#g>)
+  // CHECK-NEXT: %ids, %length = decode.accept %2#0, %0, %arg2 : tensor<?x512xf32>, <2> -> tensor<?xi32>, tensor<?xi32>
+  %ids, %length = decode.accept %2#0, %0, %arg2 : tensor<?x512xf32>, !decode.drafts<2> -> tensor<?xi32>, tensor<?xi32>
+  // CHECK-NEXT: %3 = kv.rollback %2#1, %length
+  %3 = kv.rollback %2#1, %length : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %3 : tensor<?xi32>, !kv.cache<#g>
+}
+
 // CHECK-LABEL: decode.loop @score
 // CHECK-SAME:  attributes {sym_visibility = "private"} {
 decode.loop @score attributes {sym_visibility = "private"} {

@@ -319,6 +319,98 @@ rt.iteration @early {
 
 // -----
 
+rt.iteration @late_draft {
+  rt.call @p
+  // expected-error@+1 {{'rt.draft' op drafts come once, before the program that verifies them}}
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  rt.accept
+}
+
+// -----
+
+rt.iteration @second_draft {
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  // expected-error@+1 {{'rt.draft' op drafts come once, before the program that verifies them}}
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  rt.call @p
+  rt.accept
+}
+
+// -----
+
+rt.iteration @unverified {
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  // expected-error@+1 {{'rt.accept' op accepts what no program has verified}}
+  rt.accept
+}
+
+// -----
+
+rt.iteration @undrafted {
+  rt.call @p
+  // expected-error@+1 {{'rt.accept' op accepts what no program has verified}}
+  rt.accept
+}
+
+// -----
+
+rt.iteration @goes_on {
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  rt.call @p
+  // expected-error@+1 {{'rt.accept' op ends an iteration}}
+  rt.accept
+  rt.call @p
+}
+
+// -----
+
+rt.iteration @unaccepted {
+  // expected-error@+1 {{'rt.draft' op no rt.accept follows}}
+  rt.draft lookup 3 tokens 1 costs [1000, 1100]
+  rt.call @p
+  rt.sample
+}
+
+// -----
+
+rt.iteration @lookup_long {
+  // expected-error@+1 {{'rt.draft' op looks up 1 to 16 tokens and proposes 1 to 16}}
+  rt.draft lookup 17 tokens 1 costs [1000, 1100]
+}
+
+// -----
+
+rt.iteration @drafts_none {
+  // expected-error@+1 {{'rt.draft' op looks up 1 to 16 tokens and proposes 1 to 16}}
+  rt.draft lookup 3 tokens 0 costs [1000]
+}
+
+// -----
+
+rt.iteration @costs_few {
+  // expected-error@+1 {{'rt.draft' op has 3 costs, ascending from 1000 to 1000000 at most}}
+  rt.draft lookup 3 tokens 2 costs [1000, 1100]
+}
+
+// -----
+
+rt.iteration @costs_descend {
+  // expected-error@+1 {{'rt.draft' op has 3 costs, ascending from 1000 to 1000000 at most}}
+  rt.draft lookup 3 tokens 2 costs [1000, 1200, 1100]
+}
+
+// -----
+
+// expected-error@+1 {{'rt.draft' op expects parent op 'rt.iteration'}}
+rt.draft lookup 3 tokens 1 costs [1000, 1100]
+
+// -----
+
+// expected-error@+1 {{'rt.accept' op expects parent op 'rt.iteration'}}
+rt.accept
+
+// -----
+
 // expected-error@+1 {{'rt.sample' op expects parent op 'rt.iteration'}}
 rt.sample
 

@@ -58,6 +58,17 @@ rt.iteration @generate {
   rt.sample
 }
 
+// CHECK-LABEL: rt.iteration @speculate
+// CHECK-SAME: {
+rt.iteration @speculate {
+  // CHECK-NEXT: rt.draft lookup 3 tokens 2 costs [1000, 1100, 1200]
+  rt.draft lookup 3 tokens 2 costs [1000, 1100, 1200]
+  // CHECK-NEXT: rt.call @target
+  rt.call @target
+  // CHECK-NEXT: rt.accept
+  rt.accept
+}
+
 // CHECK-LABEL: rt.iteration @score
 // CHECK-SAME: attributes {sym_visibility = "private"} {
 rt.iteration @score attributes {sym_visibility = "private"} {

@@ -302,6 +302,21 @@ TEST(Artifact, SettlesWeightsInPlace) {
   EXPECT_FALSE(artifact.settle(1, 1));
 }
 
+/// Makes the iteration one that drafts, and returns the draft.
+artifact::Draft *drafting(Manifest &m) {
+  using Call = artifact::Iteration::Call;
+  artifact::Iteration *iteration = m.mutable_iterations(0);
+  iteration->clear_calls();
+  for (Call::Kind kind : {Call::DRAFT, Call::PROGRAM, Call::ACCEPT})
+    iteration->add_calls()->set_kind(kind);
+  artifact::Draft *draft = iteration->mutable_calls(0)->mutable_draft();
+  draft->set_lookup(3);
+  draft->set_tokens(2);
+  for (uint32_t cost : {1000, 1100, 1200})
+    draft->add_costs(cost);
+  return draft;
+}
+
 struct Corruption {
   const char *name;
   std::function<void(Manifest &)> change;
@@ -523,6 +538,63 @@ const Corruption corruptions[] = {
            static_cast<artifact::Iteration::Call::Kind>(5));
      },
      "kind 5"},
+    {"DraftLooksNothingUp", [](Manifest &m) { drafting(m)->set_lookup(0); },
+     "looks 0 tokens up"},
+    {"DraftLooksMuchUp", [](Manifest &m) { drafting(m)->set_lookup(17); },
+     "looks 17 tokens up"},
+    {"DraftOfNothing", [](Manifest &m) { drafting(m)->set_tokens(0); },
+     "a draft of 0 tokens"},
+    {"DraftOfMany", [](Manifest &m) { drafting(m)->set_tokens(UINT32_MAX); },
+     "a draft of 4294967295 tokens"},
+    {"DraftCostMissing",
+     [](Manifest &m) { drafting(m)->mutable_costs()->RemoveLast(); },
+     "a draft of 2 tokens with 2 costs"},
+    {"DraftCostUnit", [](Manifest &m) { drafting(m)->set_costs(0, 1); },
+     "costs 1"},
+    {"DraftCostsDescend", [](Manifest &m) { drafting(m)->set_costs(2, 1050); },
+     "do not ascend"},
+    {"DraftCostEndless",
+     [](Manifest &m) { drafting(m)->set_costs(2, UINT32_MAX); }, "exceed"},
+    {"DraftIsNotAccepted",
+     [](Manifest &m) {
+       drafting(m);
+       m.mutable_iterations(0)->mutable_calls()->RemoveLast();
+     },
+     "consists of a draft"},
+    {"AcceptsNothing",
+     [](Manifest &m) {
+       m.mutable_iterations(0)->mutable_calls(1)->set_kind(
+           artifact::Iteration::Call::ACCEPT);
+     },
+     "consists of a draft"},
+    {"DraftComesLate",
+     [](Manifest &m) {
+       drafting(m);
+       m.mutable_iterations(0)->mutable_calls()->SwapElements(0, 1);
+     },
+     "consists of a draft"},
+    {"DraftIsSampled",
+     [](Manifest &m) {
+       drafting(m);
+       m.mutable_iterations(0)->mutable_calls(2)->set_kind(
+           artifact::Iteration::Call::SAMPLE);
+     },
+     "consists of a draft"},
+    {"DraftIsVerifiedOtherwise",
+     [](Manifest &m) {
+       drafting(m);
+       program(m)->set_row_invariant(false);
+     },
+     "depend on what shares their step"},
+    {"DraftCannotBeDropped",
+     [](Manifest &m) {
+       drafting(m);
+       artifact::Plane *plane = m.mutable_cache_groups(0)->add_planes();
+       *plane = m.cache_groups(0).planes(0);
+       plane->set_name("state");
+       plane->set_granularity(artifact::Plane::SEQUENCE);
+     },
+     "plane 'state', which keeps more than tokens"},
     {"TokenizerPayload",
      [](Manifest &m) {
        m.mutable_tokenizer()->set_kind("x");
