@@ -63,6 +63,18 @@ static std::string cachePass(const std::string &type) {
          type + "}";
 }
 
+/// The pass that rewrites the loop, with a comma before it.
+static std::string speculatePass(const CompileOptions &options) {
+  if (!options.speculate)
+    return "";
+  const CompileOptions::Speculation &asked = *options.speculate;
+  return ",llm-speculate{lookup=" + std::to_string(asked.lookup) +
+         " tokens=" + std::to_string(asked.tokens) +
+         (asked.cost ? " token-cost=" + std::to_string(*asked.cost * 10)
+                     : std::string()) +
+         "}";
+}
+
 std::string stagePipeline(Stage stage, const CompileOptions &options,
                           bool decoder) {
   switch (stage) {
@@ -79,7 +91,7 @@ std::string stagePipeline(Stage stage, const CompileOptions &options,
            "}" +
            (options.cacheType ? "," + cachePass(*options.cacheType)
                               : std::string()) +
-           ",llm-verify-decode";
+           speculatePass(options) + ",llm-verify-decode";
   case Stage::Dispatch:
     if (!decoder)
       return "";

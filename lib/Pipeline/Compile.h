@@ -48,6 +48,16 @@ struct CompileOptions {
   std::optional<std::string> cacheType;
   /// Slots per page; 0 = contiguous.
   int64_t pageSize = 64;
+  /// Options of llm-speculate; without them, a step gives each sequence one
+  /// token.
+  struct Speculation {
+    int64_t lookup = 3;
+    int64_t tokens = 4;
+    /// What a proposed token adds to a step, in percent; the pass's own where
+    /// not given.
+    std::optional<int64_t> cost;
+  };
+  std::optional<Speculation> speculate;
   /// A name among models/recipes, or a file.
   std::string recipe = "none";
   /// Taken in its place where given; see parseQuantize.

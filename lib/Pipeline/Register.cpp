@@ -25,6 +25,7 @@
 #include "passes/Compress/Passes.h"
 #include "passes/Conversion/LLMToLinalg/Passes.h"
 #include "passes/Conversion/LLMToRT/Passes.h"
+#include "passes/Decode/Passes.h"
 #include "passes/Dispatch/Passes.h"
 #include "passes/Host/Passes.h"
 #include "passes/KVCache/Passes.h"
@@ -51,6 +52,7 @@ void llm::registerPasses() {
     mlir::llm::registerRaisePasses();
     mlir::llm::registerCompressPasses();
     mlir::llm::registerKVCachePasses();
+    mlir::llm::registerDecodePasses();
     mlir::llm::registerVerifyPasses();
     mlir::llm::registerLLMKernelsPasses();
     mlir::llm::registerLLMDispatchPasses();

@@ -14,6 +14,7 @@
 #include "lib/Pipeline/StandardStreams.h"
 #include "lib/Support/CPUTarget.h"
 #include "llm/ABI/artifact.h"
+#include "llm/ABI/step.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tools/Arguments.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -42,6 +43,7 @@ const char *const kExample = R"(example:
   llm-compile model.onnx -o model.llmx --recipe=w8a8
   llm-compile model.onnx -o model.llmx --recipe=w4a16-gptq --calibration=text.txt
   llm-compile model.onnx -o model.llmx --kv=f16,page-size=32
+  llm-compile model.onnx -o model.llmx --speculate=lookup=3,tokens=4
   llm-compile model.onnx -o raised.mlir --stop-after=raise)";
 
 const char *const kStageNames =
@@ -81,6 +83,57 @@ void parseCache(const std::string &text, llm::CompileOptions &options) {
   }
 }
 
+/// The number after `key` in `part`, within [low, high]; nothing where `part`
+/// is another key's.
+std::optional<int64_t> numberOf(const std::string &option,
+                                const std::string &part, const std::string &key,
+                                int64_t low, int64_t high) {
+  if (part.rfind(key + "=", 0) != 0)
+    return std::nullopt;
+  std::string text = part.substr(key.size() + 1);
+  int64_t value = 0;
+  if (llvm::StringRef(text).getAsInteger(10, value) || value < low ||
+      value > high)
+    throw CLI::ValidationError(option, key + " is " + std::to_string(low) +
+                                           " to " + std::to_string(high) +
+                                           ", not '" + text + "'");
+  return value;
+}
+
+/// --speculate=lookup=N,tokens=K[,cost=PERCENT]
+void parseSpeculate(const std::string &text, llm::CompileOptions &options) {
+  const std::string option = "--speculate";
+  llm::CompileOptions::Speculation &speculation = options.speculate.emplace();
+  std::stringstream stream(text);
+  std::string part;
+  std::set<std::string> given;
+  while (std::getline(stream, part, ',')) {
+    std::string key = part.substr(0, part.find('='));
+    if (!given.insert(key).second)
+      throw CLI::ValidationError(option, key + " is given twice");
+    if (auto lookup = numberOf(option, part, "lookup", 1, LLM_MAX_LOOKUP))
+      speculation.lookup = *lookup;
+    else if (auto tokens = numberOf(option, part, "tokens", 1, LLM_MAX_DRAFT))
+      speculation.tokens = *tokens;
+    else if (auto cost = numberOf(option, part, "cost", 0, 100))
+      speculation.cost = *cost;
+    else if (key == "draft" || key == "self")
+      throw CLI::ValidationError(
+          option, "'" + part +
+                      "': this version drafts by lookup=N only, not "
+                      "with a model or with layers of one");
+    else
+      throw CLI::ValidationError(option,
+                                 "'" + part +
+                                     "' is neither lookup=N, tokens=K nor "
+                                     "cost=PERCENT");
+  }
+  if (!given.count("lookup"))
+    throw CLI::ValidationError(option, "'" + text +
+                                           "' does not say how to "
+                                           "draft: lookup=N");
+}
+
 /// An option that names nothing is not an option that is absent.
 std::string refuseEmpty(const std::string &text) {
   return text.empty() ? "must not be empty" : "";
@@ -107,6 +160,15 @@ void verifyOptions(const llm::CompileOptions &options) {
   if (options.passPipeline && options.stopAfter == llm::Stage::Import)
     throw CLI::ValidationError("--pass-pipeline",
                                "runs after --stop-after=import");
+  if (options.speculate && options.passPipeline)
+    throw CLI::ValidationError("--speculate",
+                               "belongs to the stages that --pass-pipeline "
+                               "replaces: name llm-speculate there");
+  if (options.speculate && (options.startAt > llm::Stage::Decode ||
+                            options.stopAfter < llm::Stage::Decode))
+    throw CLI::ValidationError("--speculate",
+                               "belongs to the stage decode, which does not "
+                               "run");
   if (options.output == "-" && options.stopAfter == llm::Stage::Artifact)
     throw CLI::ValidationError("--output",
                                "an artifact takes a regular file; - is for a "
@@ -159,7 +221,7 @@ int main(int argc, char **argv) {
   llm::CompileOptions options;
   options.compilerVersion = LLM_VERSION;
   options.progress = isatty(STDERR_FILENO);
-  std::string cache, quantize, startAt, stopAfter, passPipeline;
+  std::string cache, quantize, speculate, startAt, stopAfter, passPipeline;
   std::vector<std::string> plugins;
 
   CLI::App app("Compiles a language model (ONNX, a directory, or MLIR) into "
@@ -204,6 +266,13 @@ int main(int argc, char **argv) {
   app.add_option("--kv", cache,
                  "cache: f32, f16, bf16, int8 or fp8[,page-size=N]; page size "
                  "0 is contiguous; the type is else the recipe's, or f32");
+  app.add_option(
+         "--speculate", speculate,
+         "propose tokens and verify several in one step, which changes "
+         "no answer: lookup=N (what followed the last N tokens "
+         "before)[,tokens=4][,cost=10]; tokens: proposed at most, cost: "
+         "what one adds to a step, in percent")
+      ->type_name("lookup=N,...");
   app.add_option("--pass-pipeline", passPipeline,
                  "passes to run between import and artifact instead of the "
                  "stages");
@@ -228,6 +297,8 @@ int main(int argc, char **argv) {
     llm::parseArguments(app, argc, argv);
     if (!cache.empty())
       parseCache(cache, options);
+    if (!speculate.empty())
+      parseSpeculate(speculate, options);
     if (!quantize.empty()) {
       llvm::Expected<llm::Recipe> parsed = llm::parseQuantize(quantize);
       if (!parsed)
