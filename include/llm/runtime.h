@@ -196,6 +196,9 @@ typedef struct llm_result {
   int64_t preemptions;   ///< times that it made way for others for a while
   uint64_t seed;         ///< of this continuation
   const char *error;     ///< with LLM_FINISH_ERROR: why; else ""
+  int64_t drafted;       ///< tokens that were proposed, where the artifact
+                         ///< speculates and sampling.max_draft lets it
+  int64_t accepted;      ///< those of them that are in the answer
 } llm_result;
 
 typedef struct llm_generate_callbacks {

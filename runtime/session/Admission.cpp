@@ -55,6 +55,13 @@ int64_t Session::chunkFor(const SessionOptions &options,
   return std::min(chunk, int64_t(contextLength) * sequences);
 }
 
+/// Rows of logits in a step at most: each sequence that generates has one for
+/// its token, and one for each draft.
+int64_t Session::rowsFor(const SessionOptions &options,
+                         int64_t sequences) const {
+  return std::max(options.maxLogitRows, sequences * (1 + drafting.tokens));
+}
+
 /// What a session of so many sequences and slots of cache takes. Expressions
 /// grow with every symbol, so the largest step is the bound.
 Expected<Session::Sizes> Session::sizesFor(const SessionOptions &options,
@@ -63,10 +70,10 @@ Expected<Session::Sizes> Session::sizesFor(const SessionOptions &options,
   const artifact::Manifest &m = manifest();
   Sizes result;
   StepArrays::Capacity &capacity = result.capacity;
-  capacity.tokens = std::max(chunkFor(options, sequences), sequences);
+  capacity.tokens =
+      std::max(chunkFor(options, sequences), sequences * (1 + drafting.tokens));
   capacity.sequences = sequences;
-  capacity.logitRows =
-      std::min(std::max(options.maxLogitRows, sequences), capacity.tokens);
+  capacity.logitRows = std::min(rowsFor(options, sequences), capacity.tokens);
   capacity.groups = m.cache_groups_size();
   capacity.tableWidth = 1;
   int64_t pages = 0; // of all groups

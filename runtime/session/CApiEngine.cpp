@@ -55,6 +55,8 @@ llm_result convert(const GenerationResult &answer) {
   result.preemptions = answer.preemptions;
   result.seed = answer.seed;
   result.error = answer.error.message().c_str();
+  result.drafted = answer.drafted;
+  result.accepted = answer.accepted;
   return result;
 }
 

@@ -252,22 +252,77 @@ Status Engine::consume(Active &active, int64_t position, const LogitRow &row) {
   }
   bool last = ends || static_cast<int64_t>(active.result.tokens.size()) >=
                           active.maxTokens;
+  bool right = active.accepts(token);
+  active.result.accepted += right;
+  if (right && !last)
+    return accept(active, position);
+  active.accepted += right;
+  LLM_RETURN_IF_ERROR(reject(active, position));
   LLM_RETURN_IF_ERROR(contribute(active, token, last));
   if (last)
     finish(active, ends ? "stop" : "length");
   return Status::success();
 }
 
+/// The token that was drawn after `position` is computed already: its row
+/// follows.
+Status Engine::accept(Active &active, int64_t position) {
+  ++active.accepted;
+  session.keep(active.sequence, position + 2);
+  return Status::success();
+}
+
+/// Ends what was drafted: the cache keeps the tokens up to `position`.
+Status Engine::reject(Active &active, int64_t position) {
+  const Speculation &speculation = session.speculation();
+  if (speculation.tokens == 0)
+    return Status::success();
+  if (session.length(active.sequence) > position + 1)
+    LLM_RETURN_IF_ERROR(session.rollback(active.sequence, position + 1));
+  active.account.settle(static_cast<int32_t>(active.drafts.size()),
+                        static_cast<int32_t>(active.accepted),
+                        speculation.costs);
+  active.drafts.clear();
+  active.accepted = 0;
+  return Status::success();
+}
+
+/// Drafts what may follow a continuation's last token, as far as it may have
+/// more.
+Status Engine::draft(Active &active) {
+  const Speculation &speculation = session.speculation();
+  int64_t most = std::min<int64_t>(
+      {speculation.tokens, active.sampling.max_draft,
+       // A step gives one token more than it verifies.
+       active.maxTokens - static_cast<int64_t>(active.result.tokens.size()) - 1,
+       std::min<int64_t>(session.context(), session.cacheSlots()) -
+           session.length(active.sequence)});
+  if (most <= 0)
+    return Status::success();
+  std::vector<int32_t> drafts =
+      lookUp(active.history, speculation.lookup, static_cast<int32_t>(most));
+  drafts.resize(static_cast<size_t>(active.account.affordable(
+      static_cast<int32_t>(drafts.size()), speculation.costs)));
+  if (drafts.empty())
+    return Status::success();
+  LLM_RETURN_IF_ERROR(session.draft(active.sequence, drafts));
+  active.result.drafted += static_cast<int64_t>(drafts.size());
+  active.drafts = std::move(drafts);
+  return Status::success();
+}
+
 /// Queues what a continuation computes in the next iteration: the token that
-/// was drawn. A sequence that stays keeps all its tokens; one that goes needs
-/// no cache entry for the last.
+/// was drawn, and drafts. A sequence that stays keeps all its tokens; one that
+/// goes needs no cache entry for the last.
 Status Engine::contribute(Active &active, int32_t token, bool last) {
   if (last && !active.request().sequence)
     return Status::success();
   if (last && session.length(active.sequence) >= session.context())
     return Status::success();
-  return session.append(active.sequence, {{token}}, LLM_ROLE_GENERATED,
-                        last ? Logits::None : Logits::Last);
+  LLM_RETURN_IF_ERROR(session.append(active.sequence, {{token}},
+                                     LLM_ROLE_GENERATED,
+                                     last ? Logits::None : Logits::Last));
+  return last ? Status::success() : draft(active);
 }
 
 void Engine::show(Active &active, const std::string &text) {
@@ -295,6 +350,13 @@ Status Engine::flushText(Active &active, std::string_view &reason) {
 /// yet.
 void Engine::finish(Active &active, std::string_view reason, Status error) {
   active.finished = true;
+  if (size_t undecided = active.drafts.size() - active.accepted) {
+    Status dropped =
+        session.rollback(active.sequence, session.length(active.sequence) -
+                                              static_cast<int64_t>(undecided));
+    if (error.ok())
+      error = std::move(dropped);
+  }
   if (error.ok())
     error = flushText(active, reason);
   GenerationResult &result = active.result;

@@ -8,6 +8,7 @@
 #ifndef LLM_RUNTIME_SESSION_ENGINE_H
 #define LLM_RUNTIME_SESSION_ENGINE_H
 
+#include "runtime/session/Acceptance.h"
 #include "runtime/session/Sampler.h"
 #include "runtime/session/Session.h"
 #include "runtime/session/StopStrings.h"
@@ -70,6 +71,8 @@ struct GenerationResult {
   int64_t cachedTokens = 0;
   /// Times that it gave its pages up for others, and was computed again.
   int64_t preemptions = 0;
+  /// Tokens that were proposed, and those of them that are in the answer.
+  int64_t drafted = 0, accepted = 0;
   uint64_t seed = 0;
   /// "stop" (an end-of-sequence id or a stop string), "length", "cancelled",
   /// "error".
@@ -160,10 +163,20 @@ private:
     GenerationResult result = {};
     StopStrings stops;
     std::unique_ptr<DecodeStream> stream = nullptr;
+    /// What was drafted after the last token, and how far it has turned out
+    /// right.
+    std::vector<int32_t> drafts = {};
+    size_t accepted = 0;
+    DraftAccount account = {};
     Clock::time_point firstToken = {}, lastToken = {};
     bool finished = false;
 
     const GenerationRequest &request() const { return *queued.request; }
+    /// Whether there is a draft for the next token, and `drawn` leaves it.
+    bool accepts(int32_t drawn) const {
+      return accepted < drafts.size() &&
+             verdictOnCertain(drafts[accepted], drawn).accepted;
+    }
   };
 
   int64_t maxTokensFor(const GenerationRequest &request) const;
@@ -174,6 +187,9 @@ private:
   std::vector<Active *> branch(Active &leader);
   Status consume(Active &active, int64_t position, const LogitRow &row);
   Status contribute(Active &active, int32_t token, bool last);
+  Status draft(Active &active);
+  Status accept(Active &active, int64_t position);
+  Status reject(Active &active, int64_t position);
   void show(Active &active, const std::string &text);
   Status flushText(Active &active, std::string_view &reason);
   void finish(Active &active, std::string_view reason,

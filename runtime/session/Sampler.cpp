@@ -43,6 +43,7 @@ llm_sampling greedySampling() {
   llm_sampling sampling = {};
   sampling.top_p = 1;
   sampling.repetition_penalty = 1;
+  sampling.max_draft = LLM_MAX_DRAFT;
   return sampling;
 }
 
@@ -58,6 +59,8 @@ Status verifySampling(const llm_sampling &sampling) {
   if (!(sampling.repetition_penalty > 0) ||
       !std::isfinite(sampling.repetition_penalty))
     return Status::invalidInput("the repetition penalty must be positive");
+  if (sampling.max_draft < 0)
+    return Status::invalidInput("max-draft must be 0 (off) or more");
   return Status::success();
 }
 

@@ -31,7 +31,8 @@ enum class RandomStream : uint32_t { Sample = 0 };
 /// request with `seed`: independent of the batch and of earlier draws.
 double uniform(uint64_t seed, uint64_t position, RandomStream stream);
 
-/// Sampling without effect: greedy, everything else off.
+/// Sampling without effect: greedy, everything else off, and with as many
+/// drafts as there are.
 llm_sampling greedySampling();
 
 /// InvalidInput for parameters without meaning (a negative temperature, top_p

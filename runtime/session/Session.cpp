@@ -20,9 +20,10 @@ constexpr int64_t stepsBeforeSettling = 128;
 constexpr double settledEachStep = 1.0 / 32;
 
 /// The index of the program that generates on `target`: the one that an
-/// iteration calls, or, without iterations, the only one.
+/// iteration calls, or, without iterations, the only one. Sets `drafting` to
+/// how that iteration drafts.
 Expected<int> decoderProgram(const artifact::Manifest &manifest,
-                             std::string_view target) {
+                             std::string_view target, Speculation &drafting) {
   std::vector<int> found;
   for (const artifact::Iteration &iteration : manifest.iterations()) {
     std::vector<int> programs;
@@ -39,6 +40,9 @@ Expected<int> decoderProgram(const artifact::Manifest &manifest,
                                  std::to_string(programs.size()) +
                                  " programs; this runtime runs one");
     found.push_back(programs.front());
+    for (const artifact::Iteration::Call &call : iteration.calls())
+      if (call.kind() == artifact::Iteration::Call::DRAFT)
+        drafting = Speculation(call.draft());
   }
   if (found.empty())
     for (int i = 0; i < manifest.programs_size(); ++i)
@@ -110,7 +114,8 @@ Status Session::setUp(SessionOptions options) {
   SchedulerOptions scheduling;
   scheduling.chunk = chunkFor(options, maxSequences());
   scheduling.maxSequences = maxSequences();
-  scheduling.maxLogitRows = std::max(options.maxLogitRows, maxSequences());
+  scheduling.maxLogitRows = rowsFor(options, maxSequences());
+  scheduling.maxDraft = drafting.tokens;
   scheduling.context = contextLength;
   scheduling.fair = options.fair;
   scheduling.prefixCache = options.prefixCache;
@@ -119,8 +124,8 @@ Status Session::setUp(SessionOptions options) {
 }
 
 Status Session::findProgram() {
-  LLM_ASSIGN_OR_RETURN(int index,
-                       decoderProgram(manifest(), executor->target()));
+  LLM_ASSIGN_OR_RETURN(
+      int index, decoderProgram(manifest(), executor->target(), drafting));
   code = std::make_unique<CodeLoader>(artifact, *executor);
   LLM_ASSIGN_OR_RETURN(program, Program::load(artifact, index, *code));
   for (const artifact::Buffer &buffer : program->description().buffers())
@@ -217,6 +222,11 @@ Status Session::append(SequenceId id, std::span<const int32_t> tokens,
   return scheduler->append(id, tokens, role, wanted);
 }
 
+Status Session::draft(SequenceId id, std::span<const int32_t> tokens) {
+  LLM_RETURN_IF_ERROR(verifyTokens(tokens));
+  return scheduler->draft(id, tokens);
+}
+
 Status Session::step(const RowCallback &row) {
   LLM_ASSIGN_OR_RETURN(Scheduler::Step next, scheduler->next());
   if (next.symbols[Symbols::T] == 0)
@@ -240,10 +250,13 @@ Status Session::step(const RowCallback &row) {
   const auto *largest = reinterpret_cast<const float *>(maxima.data());
   auto vocabulary = static_cast<size_t>(vocabularySize());
   size_t blocks = hasMaxima ? static_cast<size_t>(logitBlocks()) : 0;
-  for (size_t i = 0; hasLogits && i < next.rows.size(); ++i)
+  for (size_t i = 0; hasLogits && i < next.rows.size(); ++i) {
+    if (!scheduler->isCurrent(next.rows[i]))
+      continue;
     LLM_RETURN_IF_ERROR(row(next.rows[i].sequence, next.rows[i].position,
                             {{values + i * vocabulary, vocabulary},
                              {largest + i * blocks, blocks}}));
+  }
   return Status::success();
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/scheduler/Scheduler.h"
 #include "runtime/session/Sampler.h"
 #include "runtime/session/SideRows.h"
+#include "runtime/session/Speculation.h"
 
 #include <functional>
 #include <memory>
@@ -101,6 +102,8 @@ public:
   int threads() const { return numThreads; }
   std::string_view device() const { return executor->target(); }
   const MemoryUse &memory() const { return sizes.use; }
+  /// How the artifact drafts; it has room for that in every step.
+  const Speculation &speculation() const { return drafting; }
 
   /// A new sequence, of `most` tokens at most (0: the context). It waits where
   /// maxSequences are resident, and may lose its place for a while: see
@@ -115,6 +118,9 @@ public:
   /// InvalidInput for an id outside the vocabulary, or beyond the context.
   Status append(SequenceId id, std::span<const int32_t> tokens, llm_role role,
                 Logits logits);
+  /// InvalidInput for an id outside the vocabulary; see Scheduler::draft.
+  Status draft(SequenceId id, std::span<const int32_t> tokens);
+  void keep(SequenceId id, int64_t length) { scheduler->keep(id, length); }
   Status rollback(SequenceId id, int64_t length) {
     return scheduler->rollback(id, length);
   }
@@ -131,7 +137,8 @@ public:
   using RowCallback = std::function<Status(
       SequenceId sequence, int64_t position, const LogitRow &row)>;
   /// Runs one step, then calls `row` for each row of logits, in the order of
-  /// the step's tokens. Does nothing when idle.
+  /// the step's tokens; not for tokens that an earlier call has rolled back.
+  /// Does nothing when idle.
   Status step(const RowCallback &row);
   /// Brings a part of the weights into huge pages, as step does by itself when
   /// there have been some. True where some are left.
@@ -166,6 +173,7 @@ private:
     MemoryUse use;
   };
   int64_t chunkFor(const SessionOptions &options, int64_t sequences) const;
+  int64_t rowsFor(const SessionOptions &options, int64_t sequences) const;
   Expected<Sizes> sizesFor(const SessionOptions &options, int64_t sequences,
                            int64_t slots) const;
   Expected<Sizes> chooseSizes(const SessionOptions &options) const;
@@ -184,6 +192,7 @@ private:
   SideRows sides;
   SideCallbacks sideCallbacks;
   Allocation arena, logits;
+  Speculation drafting;
   bool hasLogits = false;
   bool hasMaxima = false;
   Allocation maxima; ///< of blocks of logits, where the program writes them

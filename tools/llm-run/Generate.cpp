@@ -262,7 +262,7 @@ Status fitSession(const Artifact &artifact, const GenerateOptions &options,
   return Status::success();
 }
 
-Json resultJson(const GenerationResult &result) {
+Json resultJson(const GenerationResult &result, bool speculates) {
   Json json;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
@@ -273,6 +273,10 @@ Json resultJson(const GenerationResult &result) {
   json["decode_tokens_per_s"] = result.decodeTokensPerSecond;
   json["preemptions"] = result.preemptions;
   json["seed"] = result.seed;
+  if (speculates) {
+    json["drafted"] = result.drafted;
+    json["accepted"] = result.accepted;
+  }
   return json;
 }
 
@@ -284,7 +288,7 @@ std::string idsText(const std::vector<int32_t> &ids) {
 }
 
 void printLine(const GenerationResult &result, std::optional<size_t> index,
-               bool hasChoices) {
+               bool hasChoices, bool speculates) {
   if (result.finishReason == "cancelled")
     return;
   Json line;
@@ -292,7 +296,7 @@ void printLine(const GenerationResult &result, std::optional<size_t> index,
     line["index"] = *index;
   if (hasChoices)
     line["choice"] = result.choice;
-  line.update(resultJson(result));
+  line.update(resultJson(result, speculates));
   printJson(line);
 }
 
@@ -350,7 +354,7 @@ Status generateAction(const GenerateOptions &options) {
     const GenerationRequest &request = requests.list[index];
     if (options.common.json) {
       printLine(result, batch ? std::optional(index) : std::nullopt,
-                request.n > 1);
+                request.n > 1, session->speculation().tokens > 0);
       return Status::success();
     }
     std::string text = tokenizer ? result.text : idsText(result.tokens);

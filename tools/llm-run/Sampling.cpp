@@ -66,11 +66,17 @@ void SamplingOptions::addTo(CLI::App &command) {
                   "seed of the random numbers (default: random, reported)")
       ->check(verifySeed)
       ->type_name("N");
+  command
+      .add_option("--max-draft", maxDraft,
+                  "verify N proposed tokens in a step at most, where the "
+                  "artifact speculates (default: as many as it says; 0: none)")
+      ->check(CLI::Range(0, LLM_MAX_DRAFT))
+      ->type_name("N");
 }
 
 bool SamplingOptions::set(const std::string &key,
                           const nlohmann::ordered_json &value) {
-  if (key == "seed" || key == "top_k") {
+  if (key == "seed" || key == "top_k" || key == "max_draft") {
     if (!value.is_number_unsigned())
       return false;
     auto number = value.get<uint64_t>();
@@ -78,9 +84,9 @@ bool SamplingOptions::set(const std::string &key,
       seed = number;
       return true;
     }
-    if (number > INT32_MAX)
+    if (number > (key == "top_k" ? INT32_MAX : LLM_MAX_DRAFT))
       return false;
-    topK = static_cast<int32_t>(number);
+    (key == "top_k" ? topK : maxDraft) = static_cast<int32_t>(number);
     return true;
   }
   if (!value.is_number())
@@ -107,6 +113,7 @@ llm_sampling SamplingOptions::resolve() const {
   sampling.top_p = topP.value_or(1);
   sampling.min_p = minP.value_or(0);
   sampling.repetition_penalty = repetitionPenalty.value_or(1);
+  sampling.max_draft = maxDraft.value_or(sampling.max_draft);
   if (seed) {
     sampling.seed = *seed;
   } else if (sampling.temperature > 0) {

@@ -21,7 +21,7 @@ namespace llm::run {
 /// What was asked for; greedy otherwise.
 struct SamplingOptions {
   std::optional<float> temperature, topP, minP, repetitionPenalty;
-  std::optional<int32_t> topK;
+  std::optional<int32_t> topK, maxDraft;
   std::optional<uint64_t> seed;
 
   void addTo(CLI::App &command);

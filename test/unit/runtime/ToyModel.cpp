@@ -331,8 +331,17 @@ Manifest toyManifest(const ToyOptions &options,
   ToyProgram(*manifest.add_programs(), options).build();
   Iteration *iteration = manifest.add_iterations();
   iteration->set_name("generate");
+  if (options.lookup > 0) {
+    Iteration::Call *call = iteration->add_calls();
+    call->set_kind(Iteration::Call::DRAFT);
+    call->mutable_draft()->set_lookup(options.lookup);
+    call->mutable_draft()->set_tokens(options.draftTokens);
+    for (uint32_t i = 0; i <= options.draftTokens; ++i)
+      call->mutable_draft()->add_costs(LLM_DRAFT_COST_UNIT + i * 50);
+  }
   iteration->add_calls()->set_kind(Iteration::Call::PROGRAM);
-  iteration->add_calls()->set_kind(Iteration::Call::SAMPLE);
+  iteration->add_calls()->set_kind(
+      options.lookup > 0 ? Iteration::Call::ACCEPT : Iteration::Call::SAMPLE);
 
   Certificate *certificate = manifest.mutable_certificate();
   certificate->set_weights_bytes(weights.size());

@@ -40,6 +40,8 @@ struct ToyOptions {
   /// The second dispatch says that it is concurrent with the first, whose
   /// output it reads.
   bool concurrent = false;
+  /// Drafts so many tokens by looking so many up; 0: it does not draft.
+  uint32_t lookup = 0, draftTokens = 4;
 };
 
 artifact::Manifest toyManifest(const ToyOptions &options,
