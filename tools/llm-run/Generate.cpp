@@ -230,7 +230,7 @@ Status fitSession(const Artifact &artifact, const GenerateOptions &options,
       static_cast<int64_t>(artifact.manifest().generation().max_context());
   if (options.common.context)
     limit = std::min<int64_t>(limit, options.common.context);
-  int64_t longest = 1;
+  int64_t longest = 1, sequences = 0;
   for (size_t i = 0; i < requests.list.size(); ++i) {
     GenerationRequest &request = requests.list[i];
     auto prompt = static_cast<int64_t>(request.prompt.size());
@@ -249,11 +249,12 @@ Status fitSession(const Artifact &artifact, const GenerateOptions &options,
           (options.common.context ? " (--context)" : ", the model's maximum"));
     }
     longest = std::max(longest, needed);
+    sequences += request.n;
     session.held += heldBytes(request);
   }
   session.held += requests.readingBytes;
   session.context = static_cast<int32_t>(longest);
-  session.maxSequences = options.maxSequences;
+  session.maxSequences = std::min(options.maxSequences, sequences);
   setLengths(requests, options.maxSequences, session);
   session.fitCache = true;
   // Where there is one sequence, nobody shares.
