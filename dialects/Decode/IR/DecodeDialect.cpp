@@ -32,6 +32,38 @@ void DecodeDialect::initialize() {
       >();
 }
 
+/// That a loop which drafts computes the drafts, picks from what came of them,
+/// and goes on with the cache that this leaves.
+static LogicalResult verifyDrafts(LoopOp loop, YieldOp yield) {
+  AcceptOp accept;
+  VerifyOp verify;
+  for (Operation &op : loop.getBody().front()) {
+    if (accept && isa<AcceptOp>(op))
+      return op.emitOpError("comes twice in a loop");
+    if (verify && isa<VerifyOp>(op))
+      return op.emitOpError("comes twice in a loop");
+    if (auto found = dyn_cast<AcceptOp>(op))
+      accept = found;
+    else if (auto found = dyn_cast<VerifyOp>(op))
+      verify = found;
+  }
+  if (!accept && !verify)
+    return success();
+  if (!accept || !verify || accept.getDrafts() != verify.getDrafts())
+    return loop.emitOpError("verifies and accepts the same drafts");
+  Operation *model = accept.getLogits().getDefiningOp();
+  if (!model || !::llvm::is_contained(model->getOperands(), verify.getResult()))
+    return accept.emitOpError("takes logits of the step that decode.verify "
+                              "gives");
+  auto rollback = yield.getCache().getDefiningOp<kv::RollbackOp>();
+  if (yield.getIds() != accept.getIds() || !rollback ||
+      rollback.getLength() != accept.getLength() ||
+      rollback.getCache().getDefiningOp() != model)
+    return yield.emitOpError("yields the tokens of decode.accept, and the "
+                             "model's cache rolled back to its lengths");
+  return success();
+}
+
 /// Looks into the body, so it runs once the body is verified.
 LogicalResult LoopOp::verifyRegions() {
   Block &block = getBody().front();
@@ -47,6 +79,8 @@ LogicalResult LoopOp::verifyRegions() {
     return emitOpError("the body ends in decode.yield");
   if (yield.getCache().getType() != block.getArgument(1).getType())
     return yield.emitOpError("yields a cache of another type than the loop's");
+  if (failed(verifyDrafts(*this, yield)))
+    return failure();
   return kv::verifyLinearUse(*this);
 }
 

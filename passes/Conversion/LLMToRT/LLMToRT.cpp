@@ -795,6 +795,11 @@ struct ConvertLLMToRTPass
     return success();
   }
 
+  static bool dropsDrafts(Operation &op) {
+    auto rollback = dyn_cast<kv::RollbackOp>(op);
+    return rollback && rollback.getLength().getDefiningOp<decode::AcceptOp>();
+  }
+
   /// An iteration is a straight list: calls of programs and what picks tokens.
   static LogicalResult convertLoop(decode::LoopOp loop, OpBuilder &builder) {
     builder.setInsertionPoint(loop);
@@ -812,7 +817,7 @@ struct ConvertLLMToRTPass
                             draft.getCosts());
       else if (isa<decode::AcceptOp>(op))
         rt::AcceptOp::create(builder, op.getLoc());
-      else if (isa<decode::VerifyOp, kv::RollbackOp>(op))
+      else if (isa<decode::VerifyOp>(op) || dropsDrafts(op))
         // A step has the drafts that precede it, and rt.accept drops what
         // decode.accept says.
         continue;

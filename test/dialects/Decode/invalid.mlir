@@ -208,3 +208,124 @@ func.func @accept_lengths(%l: tensor<?x512xf32>, %d: !decode.drafts<2>, %s: !dec
   %0, %1 = decode.accept %l, %d, %s : tensor<?x512xf32>, !decode.drafts<2> -> tensor<?xi32>, tensor<?x1xi32>
   return
 }
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+// expected-error@+1 {{'decode.loop' op verifies and accepts the same drafts}}
+decode.loop @never_accepted {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids = decode.sample %logits, %sampling : tensor<?x8xf32> -> tensor<?xi32>
+  decode.yield %ids, %next : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+// expected-error@+1 {{'decode.loop' op verifies and accepts the same drafts}}
+decode.loop @other_drafts {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %other = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %other, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %length : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @verified_twice {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  // expected-error@+1 {{'decode.verify' op comes twice in a loop}}
+  %more = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %length : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @accepted_twice {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  // expected-error@+1 {{'decode.accept' op comes twice in a loop}}
+  %more, %other = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %length : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @not_computed {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%step, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  // expected-error@+1 {{'decode.accept' op takes logits of the step that decode.verify gives}}
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %length : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @keeps_drafts {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  // expected-error@+1 {{'decode.yield' op yields the tokens of decode.accept, and the model's cache rolled back to its lengths}}
+  decode.yield %ids, %next : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @other_lengths {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %ids : !kv.cache<#g>, tensor<?xi32>
+  // expected-error@+1 {{'decode.yield' op yields the tokens of decode.accept, and the model's cache rolled back to its lengths}}
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @yields_lengths {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %drafts = decode.draft %step lookup 3 costs [1000, 1100] : !decode.drafts<1>
+  %longer = decode.verify %step, %drafts : !kv.step, !decode.drafts<1>
+  %logits, %next = func.call @target(%longer, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids, %length = decode.accept %logits, %drafts, %sampling : tensor<?x8xf32>, !decode.drafts<1> -> tensor<?xi32>, tensor<?xi32>
+  %kept = kv.rollback %next, %length : !kv.cache<#g>, tensor<?xi32>
+  // expected-error@+1 {{'decode.yield' op yields the tokens of decode.accept, and the model's cache rolled back to its lengths}}
+  decode.yield %length, %kept : tensor<?xi32>, !kv.cache<#g>
+}

@@ -1,13 +1,13 @@
 // RUN: llm-opt %s --llm-speculate --split-input-file --verify-diagnostics
-// RUN: not llm-opt %s --llm-speculate=lookup=0 2>&1 | FileCheck %s --check-prefix=LOOKUP
-// RUN: not llm-opt %s --llm-speculate=lookup=17 2>&1 | FileCheck %s --check-prefix=LOOKUP
-// RUN: not llm-opt %s --llm-speculate=tokens=0 2>&1 | FileCheck %s --check-prefix=TOKENS
-// RUN: not llm-opt %s --llm-speculate=tokens=17 2>&1 | FileCheck %s --check-prefix=TOKENS
-// RUN: not llm-opt %s --llm-speculate=token-cost=-1 2>&1 | FileCheck %s --check-prefix=COST
-// RUN: not llm-opt %s --llm-speculate=token-cost=1001 2>&1 | FileCheck %s --check-prefix=COST
-// RUN: not llm-opt %s --llm-speculate=costs=1000,1100 2>&1 | FileCheck %s --check-prefix=COSTS
-// RUN: not llm-opt %s --llm-speculate="tokens=1 costs=900,1100" 2>&1 | FileCheck %s --check-prefix=FIRST
-// RUN: not llm-opt %s --llm-speculate="tokens=2 costs=1000,1100,1050" 2>&1 | FileCheck %s --check-prefix=DESCEND
+// RUN: not llm-opt %s --split-input-file --llm-speculate=lookup=0 2>&1 | FileCheck %s --check-prefix=LOOKUP
+// RUN: not llm-opt %s --split-input-file --llm-speculate=lookup=17 2>&1 | FileCheck %s --check-prefix=LOOKUP
+// RUN: not llm-opt %s --split-input-file --llm-speculate=tokens=0 2>&1 | FileCheck %s --check-prefix=TOKENS
+// RUN: not llm-opt %s --split-input-file --llm-speculate=tokens=17 2>&1 | FileCheck %s --check-prefix=TOKENS
+// RUN: not llm-opt %s --split-input-file --llm-speculate=token-cost=-1 2>&1 | FileCheck %s --check-prefix=COST
+// RUN: not llm-opt %s --split-input-file --llm-speculate=token-cost=1001 2>&1 | FileCheck %s --check-prefix=COST
+// RUN: not llm-opt %s --split-input-file --llm-speculate=costs=1000,1100 2>&1 | FileCheck %s --check-prefix=COSTS
+// RUN: not llm-opt %s --split-input-file --llm-speculate="tokens=1 costs=900,1100" 2>&1 | FileCheck %s --check-prefix=FIRST
+// RUN: not llm-opt %s --split-input-file --llm-speculate="tokens=2 costs=1000,1100,1050" 2>&1 | FileCheck %s --check-prefix=DESCEND
 // LOOKUP: error: lookup must be 1 to 16 tokens, got
 // TOKENS: error: tokens must be 1 to 16, got
 // COST: error: token-cost must be 0 to 1000, got

@@ -121,6 +121,51 @@ TEST(CApi, CallbacksCancel) {
   llm_artifact_close(artifact);
 }
 
+TEST(CApi, CountsDraftsAndForbidsThem) {
+  ToyOptions toy;
+  toy.lookup = 1;
+  TemporaryFile file(toyArtifact(toy), ".llmx");
+  llm_artifact *artifact = nullptr;
+  ASSERT_EQ(llm_artifact_open(file.path().c_str(), &artifact), LLM_OK);
+  llm_session_options options;
+  llm_session_options_init(&options);
+  llm_session *session = nullptr;
+  ASSERT_EQ(llm_session_create(artifact, &options, &session), LLM_OK);
+  std::vector<int32_t> prompt{7, 7};
+  llm_request requests[2];
+  for (llm_request &request : requests) {
+    llm_request_init(&request);
+    request.prompt = prompt.data();
+    request.prompt_count = prompt.size();
+    request.max_tokens = 21;
+    // Repeats what has been said.
+    request.sampling.repetition_penalty = 1e-6f;
+  }
+  requests[1].sampling.max_draft = 0;
+  struct Counts {
+    std::vector<int32_t> tokens;
+    int64_t drafted, accepted;
+  } counts[2] = {};
+  llm_generate_callbacks callbacks = {};
+  callbacks.context = counts;
+  callbacks.on_finish = [](void *context, size_t index,
+                           const llm_result *result) {
+    static_cast<Counts *>(context)[index] = {
+        {result->tokens, result->tokens + result->token_count},
+        result->drafted,
+        result->accepted};
+    return 0;
+  };
+  ASSERT_EQ(llm_generate(session, requests, 2, &callbacks), LLM_OK);
+  EXPECT_EQ(counts[0].drafted, 16);
+  EXPECT_EQ(counts[0].accepted, 16);
+  EXPECT_EQ(counts[1].drafted, 0);
+  EXPECT_EQ(counts[0].tokens, std::vector<int32_t>(21, 7));
+  EXPECT_EQ(counts[1].tokens, counts[0].tokens);
+  llm_session_destroy(session);
+  llm_artifact_close(artifact);
+}
+
 /// What an engine's callbacks have said.
 struct Heard {
   std::map<std::pair<uint64_t, int32_t>, std::vector<int32_t>> tokens;

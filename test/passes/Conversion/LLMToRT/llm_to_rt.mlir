@@ -4,6 +4,7 @@
 // RUN: llm-opt %s --llm-quantize-kv-cache --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=CODES
 // RUN: llm-opt %s --llm-page-kv-cache=page-size=24 --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=ROWS
 // RUN: llm-opt %s --llm-form-dispatches --convert-llm-to-rt=targets=cuda | FileCheck %s --check-prefix=ROWS
+// RUN: llm-opt %s --llm-speculate=tokens=2 --llm-form-dispatches --convert-llm-to-rt | FileCheck %s --check-prefix=SPECULATE
 
 #span = #llm.span<"m.data", 0, 256, "0123456789abcdef">
 #span32 = #llm.span<"m.data", 256, 32, "0123456789abcdee">
@@ -92,6 +93,11 @@ func.func @target(%step: !kv.step, %cache: !kv.cache<#g>) -> (tensor<?x8xf32>, !
   %l = llm.linear %x, %two : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   return %l, %c1 : tensor<?x8xf32>, !kv.cache<#g>
 }
+// SPECULATE: rt.iteration @generate {
+// SPECULATE-NEXT: rt.draft lookup 3 tokens 2 costs [1000, 1100, 1200]
+// SPECULATE-NEXT: rt.call @target
+// SPECULATE-NEXT: rt.accept
+// SPECULATE-NEXT: }
 decode.loop @generate {
 ^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
   %logits, %next = func.call @target(%step, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)

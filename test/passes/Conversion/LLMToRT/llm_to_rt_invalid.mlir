@@ -53,3 +53,16 @@ func.func @model(%step: !kv.step) -> tensor<?x8xf32> attributes {llm.model = "ta
   kv.observe %step, %h "x" : tensor<?x8xf32>
   return %h : tensor<?x8xf32>
 }
+
+// -----
+
+#g = #kv.group<layers = 1, kv_heads = 1, planes = [#kv.plane<"k", f32, [8], token>], page_size = 0, keys_rotated = true, window = 0>
+func.func private @target(!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+decode.loop @forgets {
+^bb0(%step: !kv.step, %cache: !kv.cache<#g>, %sampling: !decode.sampling):
+  %logits, %next = func.call @target(%step, %cache) : (!kv.step, !kv.cache<#g>) -> (tensor<?x8xf32>, !kv.cache<#g>)
+  %ids = decode.sample %logits, %sampling : tensor<?x8xf32> -> tensor<?xi32>
+  // expected-error@+1 {{'kv.rollback' op has no place in an rt.iteration}}
+  %kept = kv.rollback %next, %ids : !kv.cache<#g>, tensor<?xi32>
+  decode.yield %ids, %kept : tensor<?xi32>, !kv.cache<#g>
+}
