@@ -7,7 +7,7 @@
 
 Compiles the model (SmolLM2-135M-Instruct, which `make demo` exports) with
 --speculate, and answers two sets of prompts: those that ask for what stands in them
-(a paragraph to repeat, a list to copy, a program to change a little), and those that
+(paragraphs to repeat, a program to change a little), and those that
 ask for free prose, sampled so that it does not repeat itself. A round answers each set
 twice at each batch size, without drafts (--max-draft 0) and with them; which comes
 first alternates. The answers must be equal. The table gives, by set and batch size:
@@ -36,6 +36,12 @@ PARAGRAPHS = [
     "Granite is a coarse rock made of quartz, feldspar and mica. It forms when magma cools slowly "
     "deep under the surface. Basalt has the same origin but cools quickly, so that its crystals "
     "stay too small to be seen without a lens.",
+    "Anna met the doctor at the station on Tuesday. She gave him the letter, and he read it twice "
+    "before he said a word. Then he folded it, put it into his coat, and asked her to take the "
+    "next train to the north, because her brother was waiting there.",
+    "Put two cups of flour, one spoon of salt and one spoon of yeast into a large bowl. Add one "
+    "cup of warm water and stir until the dough holds together. Cover the bowl with a cloth and "
+    "let it rest for two hours. Then heat the oven and bake the bread for forty minutes.",
 ]
 CODE = """def total_price(items, discount):
     total = 0
@@ -46,14 +52,9 @@ CODE = """def total_price(items, discount):
         total = total * (1 - discount)
     return total
 """
-COPY = (
-    [f"Repeat this text word for word, and nothing else:\n\n{text}" for text in PARAGRAPHS]
-    + [f"Write this text twice:\n\n{text}" for text in PARAGRAPHS[:2]]
-    + [f"Write this program again, with a comment before the function:\n\n```python\n{CODE}```"]
-    + [f"Here is a text:\n\n{PARAGRAPHS[0]}\n\nQuote all of it."]
-    + ["Copy this list: red apple, green pear, yellow lemon, purple plum, orange carrot, white "
-       "onion, brown potato, black olive, pink radish, golden corn, red apple, green pear."]
-)
+COPY = [f"Repeat this text word for word, and nothing else:\n\n{text}" for text in PARAGRAPHS] + [
+    f"Write this program again, with a comment before the function:\n\n```python\n{CODE}```"
+]
 PROSE = [
     "Write a story about a child who finds a door in a tree.",
     "Describe a market in a town by the sea.",
