@@ -82,6 +82,9 @@ FailureOr<std::vector<InputGroup>> collectInputs(const DecoderParts &decoder,
   return groups;
 }
 
+/// Values of rows that may wait to be added: 32 MiB.
+static constexpr size_t kMaxWaitingValues = size_t(8) << 20;
+
 InputSums::InputSums(ArrayRef<const InputGroup *> inputs, StatisticKinds kinds,
                      MLIRContext *context)
     : inputs(inputs), kinds(kinds), context(context) {
@@ -89,6 +92,36 @@ InputSums::InputSums(ArrayRef<const InputGroup *> inputs, StatisticKinds kinds,
     list.push_back({input->value, input->name()});
     sums.emplace_back(input->width, kinds);
   }
+  worker = std::thread([this] { addWaiting(); });
+}
+
+InputSums::~InputSums() { finish(); }
+
+void InputSums::addWaiting() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return finished || !waiting.empty(); });
+    if (waiting.empty())
+      return;
+    Rows &rows = waiting.front();
+    auto count = static_cast<int64_t>(rows.values.size()) / rows.sum->width();
+    lock.unlock();
+    rows.sum->add(rows.values.data(), count, context);
+    lock.lock();
+    waitingValues -= rows.values.size();
+    waiting.pop_front();
+    changed.notify_all();
+  }
+}
+
+void InputSums::finish() {
+  {
+    std::lock_guard lock(mutex);
+    finished = true;
+  }
+  changed.notify_all();
+  if (worker.joinable())
+    worker.join();
 }
 
 LogicalResult InputSums::add(StringRef name, int64_t rows, const float *x) {
@@ -102,12 +135,20 @@ LogicalResult InputSums::add(StringRef name, int64_t rows, const float *x) {
                                 "calibration text: channel ")
              << bad % sum.width();
     }
-    sum.add(x, rows, context);
+    auto size = static_cast<size_t>(rows * sum.width());
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] {
+      return waiting.empty() || waitingValues + size <= kMaxWaitingValues;
+    });
+    waiting.push_back({&sum, std::vector<float>(x, x + size)});
+    waitingValues += size;
+    changed.notify_all();
   }
   return success();
 }
 
-LogicalResult InputSums::write(StatisticsWriter &writer) const {
+LogicalResult InputSums::write(StatisticsWriter &writer) {
+  finish();
   for (auto [input, sum] : ::llvm::zip(inputs, sums))
     for (WeightOp weight : input->weights)
       if (sum.rows() == 0)

@@ -13,7 +13,11 @@
 #include "passes/Compress/StatisticsWriter.h"
 #include "passes/Compress/Weights.h"
 
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace mlir::llm {
 
@@ -52,25 +56,42 @@ FailureOr<std::vector<InputGroup>> collectInputs(const DecoderParts &decoder,
 /// gram, norms and ranges, separated by |. Reports what else there is.
 FailureOr<StatisticKinds> parseKinds(ModuleOp module, StringRef text);
 
-/// The sums over some inputs.
+/// The sums over some inputs. They are added up on a thread of their own, one
+/// call of BLAS at a time, while the caller goes on: rows that wait are copied,
+/// of a bounded size.
 class InputSums {
 public:
   InputSums(ArrayRef<const InputGroup *> inputs, StatisticKinds kinds,
             MLIRContext *context);
+  ~InputSums();
 
   ArrayRef<Tap> taps() const { return list; }
   /// Adds rows of the tap `name`; reports at its weight one that is not finite.
+  /// Waits while too many others do.
   LogicalResult add(StringRef name, int64_t rows, const float *x);
   /// Writes them under the names of all weights. Reports one whose input no run
   /// has handed out.
-  LogicalResult write(StatisticsWriter &writer) const;
+  LogicalResult write(StatisticsWriter &writer);
 
 private:
+  struct Rows {
+    InputAccumulator *sum;
+    std::vector<float> values;
+  };
+  void addWaiting();
+  void finish();
+
   SmallVector<const InputGroup *> inputs;
   StatisticKinds kinds;
   MLIRContext *context;
   std::vector<Tap> list;
   std::vector<InputAccumulator> sums;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Rows> waiting; ///< the first one is being added
+  size_t waitingValues = 0; ///< of all that wait
+  bool finished = false;
+  std::thread worker;
 };
 
 } // namespace mlir::llm
