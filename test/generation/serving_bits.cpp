@@ -10,9 +10,10 @@
 // Answers requests each alone, by nothing but a session's steps: the prompt at
 // once, then token by token. Then answers them by an engine: in chunks, in
 // batches, arriving one after the other, in a cache that is too small for all,
-// with shared beginnings, branching from one prompt. Every row of logits must
-// have the bits that it has alone, and each way of serving must have happened.
-// Prints "N runs of M rows agree".
+// with shared beginnings, branching from one prompt; with drafts where the
+// artifact makes some. Every row of logits must have the bits that it has
+// alone, and each way of serving must have happened. Prints "N runs of M rows
+// agree".
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/session/Engine.h"
@@ -129,7 +130,7 @@ struct Way {
 };
 
 struct Happened {
-  int64_t preemptions = 0, cached = 0;
+  int64_t preemptions = 0, cached = 0, drafted = 0, accepted = 0;
 };
 
 Happened runServed(const std::shared_ptr<const Artifact> &artifact,
@@ -156,6 +157,8 @@ Happened runServed(const std::shared_ptr<const Artifact> &artifact,
     check(result.error);
     happened.preemptions += result.preemptions;
     happened.cached += result.cachedTokens;
+    happened.drafted += result.drafted;
+    happened.accepted += result.accepted;
   };
   Engine engine(*session, nullptr, events);
   for (const GenerationRequest &request : requests) {
@@ -176,7 +179,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   std::shared_ptr<const Artifact> artifact = check(Artifact::open(argv[1]));
-  bool paged = true;
+  bool paged = true, drafts = false;
+  for (const auto &iteration : artifact->manifest().iterations())
+    for (const auto &call : iteration.calls())
+      drafts |= call.has_draft();
   for (const auto &group : artifact->manifest().cache_groups())
     paged &= group.page_size() > 0;
   std::vector<GenerationRequest> requests =
@@ -226,6 +232,13 @@ int main(int argc, char **argv) {
       std::fprintf(stderr, "%s: %lld preemptions, %lld tokens reused\n",
                    way.name, static_cast<long long>(happened.preemptions),
                    static_cast<long long>(happened.cached));
+      return 1;
+    }
+    if (drafts &&
+        (happened.accepted == 0 || happened.accepted == happened.drafted)) {
+      std::fprintf(stderr, "%s: %lld of %lld drafts accepted\n", way.name,
+                   static_cast<long long>(happened.accepted),
+                   static_cast<long long>(happened.drafted));
       return 1;
     }
     ++runs;
