@@ -116,7 +116,7 @@ void parseSpeculate(const std::string &text, llm::CompileOptions &options) {
     else if (auto tokens = numberOf(option, part, "tokens", 1, LLM_MAX_DRAFT))
       speculation.tokens = *tokens;
     else if (auto cost = numberOf(option, part, "cost", 0, 100))
-      speculation.cost = *cost;
+      speculation.cost = cost;
     else if (key == "draft" || key == "self")
       throw CLI::ValidationError(
           option, "'" + part +
