@@ -511,9 +511,8 @@ LogicalResult DraftOp::verify() {
     return emitOpError("looks up 1 to ")
            << LLM_MAX_LOOKUP << " tokens and proposes 1 to " << LLM_MAX_DRAFT;
   ArrayRef<int64_t> costs = getCosts();
-  if (costs.size() != getTokens() + 1 ||
-      costs.front() != LLM_DRAFT_COST_UNIT || !::llvm::is_sorted(costs) ||
-      costs.back() > LLM_MAX_DRAFT_COST)
+  if (costs.size() != getTokens() + 1 || costs.front() != LLM_DRAFT_COST_UNIT ||
+      !::llvm::is_sorted(costs) || costs.back() > LLM_MAX_DRAFT_COST)
     return emitOpError("has ")
            << getTokens() + 1 << " costs, ascending from "
            << LLM_DRAFT_COST_UNIT << " to " << LLM_MAX_DRAFT_COST << " at most";
