@@ -62,4 +62,5 @@ def main():
     print(f"{count + 1} runs within {least} to {most} bytes, {preemptions} preemptions")
 
 
-main()
+if __name__ == "__main__":
+    main()
