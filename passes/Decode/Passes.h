@@ -1,4 +1,4 @@
-//===- Passes.h - How tokens are generated ----------------*- C++ -*-===//
+//===- Passes.h - How tokens are generated ----------------------*- C++ -*-===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

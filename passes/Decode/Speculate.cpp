@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "llm/ABI/step.h"
+#include "lib/Support/DraftCosts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Decode/Passes.h"
@@ -106,9 +106,7 @@ private:
       for (int64_t count = 0; count <= tokens; ++count)
         table.push_back(LLM_DRAFT_COST_UNIT + count * tokenCost);
     }
-    if (static_cast<int64_t>(table.size()) != tokens + 1 ||
-        table.front() != LLM_DRAFT_COST_UNIT || !::llvm::is_sorted(table) ||
-        table.back() > LLM_MAX_DRAFT_COST)
+    if (!::llm::areDraftCosts(table, tokens))
       return wrongOption() << "costs must be " << tokens.getValue() + 1
                            << " numbers, ascending from " << LLM_DRAFT_COST_UNIT
                            << " to " << LLM_MAX_DRAFT_COST << " at most";

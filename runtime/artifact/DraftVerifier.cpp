@@ -1,4 +1,4 @@
-//===- DraftVerifier.cpp - Checking what a manifest says of drafts -----===//
+//===- DraftVerifier.cpp - Checking what a manifest says of drafts --------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Acceptance.cpp - Whether a draft stays -------------------------===//
+//===- Acceptance.cpp - Whether a draft stays -----------------------------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

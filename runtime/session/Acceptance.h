@@ -1,5 +1,4 @@
-//===- Acceptance.h - Whether a draft stays -----------------------*- C++
-//-*-===//
+//===- Acceptance.h - Whether a draft stays ---------------------*- C++ -*-===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Speculation.cpp - What is drafted, and when --------------------===//
+//===- Speculation.cpp - What is drafted, and when ------------------------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

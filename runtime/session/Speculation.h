@@ -1,5 +1,4 @@
-//===- Speculation.h - What is drafted, and when ------------------*- C++
-//-*-===//
+//===- Speculation.h - What is drafted, and when ----------------*- C++ -*-===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

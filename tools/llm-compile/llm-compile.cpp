@@ -49,40 +49,6 @@ const char *const kExample = R"(example:
 const char *const kStageNames =
     "import, raise, compress, decode, dispatch, kernels, schedule, artifact";
 
-/// --kv=TYPE[,page-size=N]
-void parseCache(const std::string &text, llm::CompileOptions &options) {
-  std::stringstream stream(text);
-  std::string part;
-  bool first = true, sized = false;
-  while (std::getline(stream, part, ',')) {
-    if (part.rfind("page-size=", 0) == 0) {
-      size_t used = 0;
-      long long value = -1;
-      try {
-        value = std::stoll(part.substr(10), &used);
-      } catch (const std::exception &) {
-        used = 0;
-      }
-      if (used != part.size() - 10 || value < 0 || value > (1 << 20))
-        throw CLI::ValidationError("--kv", "page-size is 0 to 1048576, not '" +
-                                               part.substr(10) + "'");
-      if (std::exchange(sized, true))
-        throw CLI::ValidationError("--kv", "page-size is given twice");
-      options.pageSize = value;
-    } else if (first && (part == "f32" || part == "f16" || part == "bf16" ||
-                         part == "int8")) {
-      options.cacheType = part;
-    } else if (first && part == "fp8") {
-      options.cacheType = "f8E4M3FN";
-    } else {
-      throw CLI::ValidationError(
-          "--kv", "'" + part +
-                      "' is neither f32, f16, bf16, int8, fp8 nor page-size=N");
-    }
-    first = false;
-  }
-}
-
 /// The number after `key` in `part`, within [low, high]; nothing where `part`
 /// is another key's.
 std::optional<int64_t> numberOf(const std::string &option,
@@ -98,6 +64,30 @@ std::optional<int64_t> numberOf(const std::string &option,
                                            " to " + std::to_string(high) +
                                            ", not '" + text + "'");
   return value;
+}
+
+/// --kv=TYPE[,page-size=N]
+void parseCache(const std::string &text, llm::CompileOptions &options) {
+  std::stringstream stream(text);
+  std::string part;
+  bool first = true, sized = false;
+  while (std::getline(stream, part, ',')) {
+    if (auto size = numberOf("--kv", part, "page-size", 0, 1 << 20)) {
+      if (std::exchange(sized, true))
+        throw CLI::ValidationError("--kv", "page-size is given twice");
+      options.pageSize = *size;
+    } else if (first && (part == "f32" || part == "f16" || part == "bf16" ||
+                         part == "int8")) {
+      options.cacheType = part;
+    } else if (first && part == "fp8") {
+      options.cacheType = "f8E4M3FN";
+    } else {
+      throw CLI::ValidationError(
+          "--kv", "'" + part +
+                      "' is neither f32, f16, bf16, int8, fp8 nor page-size=N");
+    }
+    first = false;
+  }
 }
 
 /// --speculate=lookup=N,tokens=K[,cost=PERCENT]

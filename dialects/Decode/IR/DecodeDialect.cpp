@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Decode/IR/DecodeDialect.h"
 
-#include "llm/ABI/step.h"
+#include "lib/Support/DraftCosts.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -111,8 +111,7 @@ LogicalResult DraftOp::verify() {
     return emitOpError("has costs for ")
            << static_cast<int64_t>(costs.size()) - 1 << " tokens and drafts "
            << tokens;
-  if (costs.front() != LLM_DRAFT_COST_UNIT || !::llvm::is_sorted(costs) ||
-      costs.back() > LLM_MAX_DRAFT_COST)
+  if (!::llm::areDraftCosts(costs, tokens))
     return emitOpError("costs ascend from ")
            << LLM_DRAFT_COST_UNIT << ", to " << LLM_MAX_DRAFT_COST
            << " at most";

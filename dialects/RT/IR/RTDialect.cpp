@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/RT/IR/RTDialect.h"
 
-#include "llm/ABI/step.h"
+#include "lib/Support/DraftCosts.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/SetVector.h"
@@ -510,9 +510,7 @@ LogicalResult DraftOp::verify() {
       getTokens() > LLM_MAX_DRAFT)
     return emitOpError("looks up 1 to ")
            << LLM_MAX_LOOKUP << " tokens and proposes 1 to " << LLM_MAX_DRAFT;
-  ArrayRef<int64_t> costs = getCosts();
-  if (costs.size() != getTokens() + 1 || costs.front() != LLM_DRAFT_COST_UNIT ||
-      !::llvm::is_sorted(costs) || costs.back() > LLM_MAX_DRAFT_COST)
+  if (!::llm::areDraftCosts(getCosts(), static_cast<int64_t>(getTokens())))
     return emitOpError("has ")
            << getTokens() + 1 << " costs, ascending from "
            << LLM_DRAFT_COST_UNIT << " to " << LLM_MAX_DRAFT_COST << " at most";

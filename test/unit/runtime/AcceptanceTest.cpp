@@ -1,4 +1,4 @@
-//===- AcceptanceTest.cpp - Drafts leave the distribution as it is -----===//
+//===- AcceptanceTest.cpp - Drafts leave the distribution as it is --------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SchedulerDraftsTest.cpp - Drafts that are dropped leave nothing -===//
+//===- SchedulerDraftsTest.cpp - Drafts that are dropped leave nothing ----===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SpeculationTest.cpp - Drafts change nothing but the speed ------===//
+//===- SpeculationTest.cpp - Drafts change nothing but the speed ----------===//
 //
 // Part of the LLM compiler, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
