@@ -138,7 +138,16 @@ int main(int argc, char **argv) {
        << ", artifact format " << LLM_ARTIFACT_VERSION << ")\n";
   });
   std::string header = mlir::registerCLIOptions(kOverview, registry);
-  if (!cl::ParseCommandLineOptions(argc, argv, header, &llvm::errs()))
+  // What a pass reports of a module would be buried under the module.
+  constexpr llvm::StringLiteral printOp = "mlir-print-op-on-diagnostic";
+  std::string quiet = ("--" + printOp + "=false").str();
+  llvm::SmallVector<const char *> arguments(argv, argv + argc);
+  if (llvm::none_of(arguments, [&](llvm::StringRef argument) {
+        return argument.ltrim('-').starts_with(printOp);
+      }))
+    arguments.insert(arguments.begin() + 1, quiet.c_str());
+  if (!cl::ParseCommandLineOptions(static_cast<int>(arguments.size()),
+                                   arguments.data(), header, &llvm::errs()))
     return 2;
   if (input.empty() || output.empty()) {
     llvm::errs() << "llm-opt: error: the name of the "
