@@ -161,8 +161,11 @@ Status Engine::begin(Active &active) {
     return Status::success();
   }
   active.before = session.history(active.sequence);
-  return session.append(active.sequence, request.prompt, LLM_ROLE_PROMPT,
-                        computes ? Logits::Last : Logits::None);
+  LLM_RETURN_IF_ERROR(session.append(active.sequence, request.prompt,
+                                     LLM_ROLE_PROMPT,
+                                     computes ? Logits::Last : Logits::None));
+  active.firstRow = session.length(active.sequence) - 1;
+  return Status::success();
 }
 
 Status Engine::step() {
@@ -192,7 +195,8 @@ Status Engine::step() {
 Status Engine::onRow(Session::SequenceId id, int64_t position,
                      const LogitRow &row) {
   auto found = running.find(id);
-  if (found == running.end() || found->second.finished)
+  if (found == running.end() || found->second.finished ||
+      position < found->second.firstRow)
     return Status::success();
   // Continuations draw their first tokens from one row.
   std::vector<Active *> branches = branch(found->second);

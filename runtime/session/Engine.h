@@ -155,6 +155,9 @@ private:
     Session::SequenceId sequence = -1; ///< -1: none yet
     /// What the sequence had met before.
     Scheduler::History before = {};
+    /// The position whose row gives the first token. A cancelled request may
+    /// have left a row before it to be computed.
+    int64_t firstRow = 0;
     llm_sampling sampling;
     int64_t maxTokens = 0;
     /// Continuations that will branch off where the prompt ends.

@@ -171,6 +171,37 @@ TEST_F(Engines, CallbacksSubmitAndCancel) {
   EXPECT_EQ(result(long2).tokens, toyGenerate({3}, 5, 101));
 }
 
+// What a cancelled answer was about to compute is no part of the next one.
+TEST_F(Engines, GoesOnWhereAnAnswerWasCancelled) {
+  open(sized(2, 200, false));
+  auto kept = session->add(100);
+  ASSERT_TRUE(kept);
+  GenerationRequest first = request({1, 2, 3}, 30), second = request({7, 8}, 5);
+  first.sequence = second.sequence = *kept;
+  Engine::RequestId cut = submit(std::move(first));
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(engine->step());
+  EXPECT_TRUE(engine->cancel(cut));
+  std::vector<int32_t> tokens = {1, 2, 3};
+  tokens.insert(tokens.end(), result(cut).tokens.begin(),
+                result(cut).tokens.end());
+  ASSERT_EQ(tokens.size(), 6u);
+  ASSERT_EQ(session->length(*kept), 6);
+  tokens.insert(tokens.end(), {7, 8});
+  std::vector<llm_role> roles(8, LLM_ROLE_PROMPT);
+  std::fill_n(roles.begin() + 3, 3, LLM_ROLE_GENERATED);
+  Engine::RequestId next = submit(std::move(second));
+  drain();
+  for (int i = 0; i < 5; ++i) {
+    std::vector<float> logits = toyLogits(tokens, roles, 101);
+    auto best = std::max_element(logits.begin(), logits.end());
+    tokens.push_back(static_cast<int32_t>(best - logits.begin()));
+    roles.push_back(LLM_ROLE_GENERATED);
+  }
+  EXPECT_EQ(result(next).tokens,
+            std::vector<int32_t>(tokens.end() - 5, tokens.end()));
+}
+
 TEST_F(Engines, RefusesAtOnceWhatNeverFits) {
   open(sized(2, 100, true));
   Status status = refusal(request(prompt(1, 20), 300));
